@@ -1,0 +1,49 @@
+//! The raw KV entries of the whole prefix at one index.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+/// One KV entry as the store holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The value; empty for an empty value and for a folder marker (Consul says `null` for both).
+    pub value: Bytes,
+    /// The store's index at which this entry was last changed.
+    pub modify_index: u64,
+}
+
+/// All entries below the prefix, by their path relative to it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Listing {
+    /// The store's index of this reading. It may go back without a change of the contents
+    /// (tombstones are collected after about 15 minutes), so it never decides alone.
+    pub index: u64,
+    /// Path relative to the prefix → entry.
+    pub entries: BTreeMap<String, Entry>,
+}
+
+impl Listing {
+    /// Whether both hold the same entries. The index does not count: Consul hands out other
+    /// contents under the same index, and the same contents under another.
+    #[must_use]
+    pub fn same_contents(&self, other: &Self) -> bool {
+        self.entries == other.entries
+    }
+
+    /// The names that a light read (`?keys&separator=/`) of this listing would show: each path up
+    /// to and with its first slash, once.
+    #[must_use]
+    pub fn rolled_up(&self) -> std::collections::BTreeSet<String> {
+        self.entries
+            .keys()
+            .map(|path| roll_up(path).to_owned())
+            .collect()
+    }
+}
+
+/// A path up to and with its first slash.
+#[must_use]
+pub fn roll_up(path: &str) -> &str {
+    path.find('/').map_or(path, |slash| &path[..=slash])
+}

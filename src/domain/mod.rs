@@ -1,0 +1,8 @@
+//! Pure rules: bytes, time and configuration go in as arguments, answers come out.
+//!
+//! Nothing here knows a socket, a file, a clock or a log line, so that two replicas with the same
+//! listing, asked the same question at the same moment, give the same answer.
+
+pub mod key;
+pub mod listing;
+pub mod name;

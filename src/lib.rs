@@ -1,0 +1,5 @@
+//! Tidegate: desired state of an HAProxy fleet, held in a KV store and delivered through
+//! HAProxy's own `agent-check`.
+
+pub mod domain;
+pub mod kv;

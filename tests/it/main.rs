@@ -1,0 +1,1 @@
+//! The one integration binary: Tidegate against real HAProxy and real Consul.
