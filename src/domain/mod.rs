@@ -3,6 +3,13 @@
 //! Nothing here knows a socket, a file, a clock or a log line, so that two replicas with the same
 //! listing, asked the same question at the same moment, give the same answer.
 
+pub mod answer;
+pub mod directive;
 pub mod key;
 pub mod listing;
 pub mod name;
+pub mod ramp;
+pub mod request;
+pub mod sentinel;
+pub mod settings;
+pub mod snapshot;
