@@ -1,5 +1,10 @@
 //! Tidegate: desired state of an HAProxy fleet, held in a KV store and delivered through
 //! HAProxy's own `agent-check`.
 
+pub mod agent;
+pub mod clock;
 pub mod domain;
 pub mod kv;
+pub mod metrics;
+pub mod store;
+pub mod watch;

@@ -7,7 +7,6 @@
 //! Full keys (`frontend/gprd/canary-state`) go in; a [`Listing`] comes out with paths relative
 //! to the prefix that was asked for.
 
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use bytes::Bytes;
 use thiserror::Error;
 
 use crate::domain::key::Prefix;
+pub use crate::domain::listing::Outline;
 use crate::domain::listing::{Entry, Listing};
 
 pub mod memory;
@@ -96,15 +96,6 @@ pub struct Capabilities {
     /// Whether one transaction is whole for every reader of the store. In a folder it is whole for
     /// this program's readers alone.
     pub atomic_for_all: bool,
-}
-
-/// What a light read shows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outline {
-    /// The store's index of the prefix.
-    pub index: u64,
-    /// Each path below the prefix up to and with its first slash.
-    pub names: BTreeSet<String>,
 }
 
 /// One operation of a transaction.
