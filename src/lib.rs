@@ -4,6 +4,7 @@
 pub mod agent;
 pub mod clock;
 pub mod domain;
+pub mod http;
 pub mod kv;
 pub mod metrics;
 pub mod store;
