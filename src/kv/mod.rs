@@ -17,6 +17,7 @@ use thiserror::Error;
 use crate::domain::key::Prefix;
 use crate::domain::listing::{Entry, Listing};
 
+pub mod consul;
 pub mod memory;
 pub mod request;
 
