@@ -1,1 +1,4 @@
 //! The one integration binary: Tidegate against real HAProxy and real Consul.
+
+mod harness;
+mod harness_holds;
