@@ -2,6 +2,8 @@
 //!
 //! A new store is one test: `contract(|prefix| Arc::new(MyStore::new(...)))`.
 
+#![allow(clippy::unwrap_used, reason = "checks fail by panicking, as tests do")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::resume_unwind;
 use std::sync::Arc;

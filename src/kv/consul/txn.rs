@@ -45,9 +45,7 @@ struct KvOperation<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Reply {
-    #[serde(default)]
     results: Option<Vec<ReplyResult>>,
-    #[serde(default)]
     errors: Option<Vec<ReplyError>>,
 }
 
