@@ -17,6 +17,7 @@ use thiserror::Error;
 use crate::domain::key::Prefix;
 use crate::domain::listing::{Entry, Listing};
 
+pub mod directory;
 pub mod memory;
 
 /// The largest value that every store takes, in bytes. Consul's own limit is the same.

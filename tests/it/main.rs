@@ -1,1 +1,2 @@
 //! The one integration binary: Tidegate against real HAProxy and real Consul.
+mod folder;
