@@ -101,12 +101,21 @@ pub(super) async fn explain(
     let published = pages.store.load();
     let verdict = published.standing.verdict(clock::moment());
     let Some(snapshot) = published.snapshot.as_deref() else {
-        return (StatusCode::SERVICE_UNAVAILABLE, format!("{}\n", verdict.reason)).into_response();
+        return (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("{}\n", verdict.reason),
+        )
+            .into_response();
     };
     let line = query.request.as_bytes();
     let explanation = Explanation::new(snapshot, line, &source, &pages.replica, clock::now());
     let (answers, authority) = (verdict.name.answers(), verdict.name.as_str());
-    Json(ExplainView { answers, authority, explanation }).into_response()
+    Json(ExplainView {
+        answers,
+        authority,
+        explanation,
+    })
+    .into_response()
 }
 
 impl ListingView {
@@ -116,14 +125,22 @@ impl ListingView {
             epoch: snapshot.generation.epoch,
             r#gen: snapshot.generation.r#gen,
             directives: snapshot.placed().map(PlacedView::new).collect(),
-            problems: snapshot.problems_at(clock::now()).into_iter().map(Into::into).collect(),
+            problems: snapshot
+                .problems_at(clock::now())
+                .into_iter()
+                .map(Into::into)
+                .collect(),
         }
     }
 }
 
 impl PlacedView {
     fn new(placed: &Placed) -> Self {
-        let json = placed.directive.as_ref().map(|directive| directive.to_json()).ok();
+        let json = placed
+            .directive
+            .as_ref()
+            .map(|directive| directive.to_json())
+            .ok();
         Self {
             path: placed.path.clone(),
             modify_index: placed.modify_index,
@@ -135,6 +152,10 @@ impl PlacedView {
 
 impl From<Problem> for ProblemView {
     fn from(problem: Problem) -> Self {
-        Self { kind: problem.kind.as_str(), path: problem.path, text: problem.text }
+        Self {
+            kind: problem.kind.as_str(),
+            path: problem.path,
+            text: problem.text,
+        }
     }
 }

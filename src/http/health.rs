@@ -17,7 +17,11 @@ pub(super) async fn ready(State(pages): State<Pages>) -> Response {
     let verdict = pages.store.load().standing.verdict(clock::moment());
     let stopping = pages.stopping.is_cancelled();
     let ready = verdict.name.answers() && !stopping;
-    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let status = if ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
     let word = if stopping { "draining, " } else { "" };
     let body = format!("{word}{}: {}\n", verdict.name.as_str(), verdict.reason);
     (status, body).into_response()

@@ -53,7 +53,10 @@ pub fn router(pages: Pages) -> Router {
         .layer(HandleErrorLayer::new(shed))
         .layer(LoadShedLayer::new())
         .layer(GlobalConcurrencyLimitLayer::new(REQUESTS_MAX))
-        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, REQUEST_TIME_MAX))
+        .layer(TimeoutLayer::with_status_code(
+            StatusCode::SERVICE_UNAVAILABLE,
+            REQUEST_TIME_MAX,
+        ))
         .layer(RequestBodyLimitLayer::new(BODY_BYTES_MAX));
     let no_store = HeaderValue::from_static("no-store");
     Router::new()
@@ -63,7 +66,10 @@ pub fn router(pages: Pages) -> Router {
         .route("/api/v1/snapshot", get(api::snapshot))
         .route("/api/v1/explain", get(api::explain))
         .layer(limits)
-        .layer(SetResponseHeaderLayer::overriding(header::CACHE_CONTROL, no_store))
+        .layer(SetResponseHeaderLayer::overriding(
+            header::CACHE_CONTROL,
+            no_store,
+        ))
         .with_state(pages)
 }
 
@@ -73,9 +79,15 @@ pub fn router(pages: Pages) -> Router {
 /// When the listener fails.
 pub async fn serve(listener: TcpListener, pages: Pages, stop: CancellationToken) -> io::Result<()> {
     let service = router(pages).into_make_service_with_connect_info::<SocketAddr>();
-    axum::serve(listener, service).with_graceful_shutdown(stop.cancelled_owned()).await
+    axum::serve(listener, service)
+        .with_graceful_shutdown(stop.cancelled_owned())
+        .await
 }
 
 async fn shed(_: BoxError) -> Response {
-    (StatusCode::SERVICE_UNAVAILABLE, "too many requests at once\n").into_response()
+    (
+        StatusCode::SERVICE_UNAVAILABLE,
+        "too many requests at once\n",
+    )
+        .into_response()
 }

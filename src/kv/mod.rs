@@ -18,8 +18,10 @@ pub use crate::domain::listing::Outline;
 use crate::domain::listing::{Entry, Listing};
 
 pub mod consul;
+pub mod directory;
 pub mod memory;
 pub mod request;
+pub mod source;
 
 /// The largest value that every store takes, in bytes. Consul's own limit is the same.
 pub const VALUE_BYTES_MAX: usize = 524_288;

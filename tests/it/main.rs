@@ -2,5 +2,6 @@
 
 mod consul_store;
 mod contract;
+mod folder;
 mod harness;
 mod harness_holds;
