@@ -1,0 +1,72 @@
+//! `tidegate init`.
+
+use std::fs;
+
+use bytes::Bytes;
+use clap::Args;
+
+use super::context::ConfigArgs;
+use super::write::{WriteArgs, commit};
+use super::{Context, Exit, Failure, print};
+use crate::clock;
+use crate::config::{Flags, KvSource};
+use crate::domain::answer::Percent;
+use crate::domain::directive::Desired;
+use crate::domain::key::META;
+use crate::domain::sentinel::{Generation, SentinelError};
+use crate::kv::{Expect, Kv as _, Operation};
+
+/// The canary's key.
+const CANARY_STATE: &str = "canary-state";
+
+/// Set up a new environment.
+#[derive(Debug, Args)]
+pub(super) struct Init {
+    #[command(flatten)]
+    write: WriteArgs,
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+impl Init {
+    pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
+        let config = self.config.load(&flags.clone().with("standalone", "true"))?;
+        if let KvSource::Directory(path) = &config.kv {
+            fs::create_dir_all(path).map_err(|error| {
+                Failure::new(Exit::Failed, format!("{}: {error}", path.display()))
+            })?;
+        }
+        self.write(&self.config.open(flags)?)
+    }
+
+    fn write(&self, context: &Context) -> Result<(), Failure> {
+        let listing = context.block_on(context.source.list(&context.prefix))?;
+        match Generation::read(&listing) {
+            Err(SentinelError::Empty | SentinelError::Missing(_)) => {}
+            Ok(generation) => {
+                let text = format!("{} is set up already, generation {generation}", context.prefix);
+                return Err(Failure::new(Exit::Refused, text));
+            }
+            Err(error @ (SentinelError::Unreadable(_) | SentinelError::Schema(_))) => {
+                return Err(Failure::new(Exit::Refused, error.to_string()));
+            }
+        }
+        let now = clock::now();
+        let epoch = u64::try_from(now.as_second()).unwrap_or(0);
+        let generation = Generation { epoch, r#gen: 1 };
+        let meta = generation.to_json(now, &self.write.author());
+        let set = |path: &str, value: String| Operation::Set {
+            key: context.prefix.key(path),
+            value: Bytes::from(value),
+            expect: Expect::Missing,
+        };
+        let mut operations = vec![set(META, meta.clone())];
+        if !listing.entries.contains_key(CANARY_STATE) {
+            let ready = Desired::Ready { weight: Percent::FULL, ramp: None };
+            operations.push(set(CANARY_STATE, self.write.directive(ready, now).to_json()));
+        }
+        let text: String = operations.iter().map(|op| format!("{}\n", op.key())).collect();
+        context.block_on(commit(&context.source, &operations, &context.prefix, &meta))?;
+        print(&format!("{text}{} is set up, generation {generation}\n", context.environment))
+    }
+}

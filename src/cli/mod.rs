@@ -1,0 +1,126 @@
+//! The command line: one file per command.
+
+mod canary;
+mod check_config;
+mod clear;
+mod completions;
+mod context;
+mod explain;
+mod failure;
+mod init;
+mod man;
+mod serve;
+mod set;
+mod write;
+
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+pub use failure::{Exit, Failure};
+
+use self::context::Context;
+use crate::config::Flags;
+
+/// Desired state of an `HAProxy` fleet: served to agent checks, and written.
+#[derive(Debug, Parser)]
+#[command(name = "tidegate", version, subcommand_required = true, arg_required_else_help = true)]
+#[command(after_help = EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the service: watch the KV, answer agent checks.
+    Serve(serve::Serve),
+    /// Set up a new environment: write its sentinel `_meta`, and `canary-state` ready.
+    Init(init::Init),
+    /// Say what a request line is answered, and why.
+    Explain(explain::Explain),
+    /// Check a configuration file, with flags and variables as `serve` would take them.
+    CheckConfig(check_config::CheckConfig),
+    /// Set the state of the canary group.
+    Canary(canary::Canary),
+    /// Set the state of servers: each gets an override that counts before its groups.
+    Set(set::Set),
+    /// Clear server overrides: the servers follow their groups again.
+    Clear(clear::Clear),
+    /// Print a completion script for a shell.
+    Completions(completions::Completions),
+    /// Print the manual page.
+    Man(man::Man),
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage, or nothing matched; \
+    3 refused; 5 somebody else wrote meanwhile; 6 the store is out of reach.";
+
+/// The settings that the commands other than `serve` take as flags.
+const STORE_FLAGS: [&str; 3] = ["environment", "root", "kv"];
+
+/// Parses and runs one command.
+///
+/// # Errors
+/// What failed, with its exit code; the text is for the person at the terminal.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
+    let matches = match command().try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(error) if error.use_stderr() => return Err(Failure::parse(&error)),
+        Err(error) => return print(&error.render().to_string()),
+    };
+    let cli = Cli::from_arg_matches(&matches).map_err(|error| Failure::parse(&error))?;
+    let flags = matches.subcommand().map(|(_, matches)| flags(matches)).unwrap_or_default();
+    match cli.command {
+        Command::Serve(serve) => serve.run(&flags),
+        Command::Init(init) => init.run(&flags),
+        Command::Explain(explain) => explain.run(&flags),
+        Command::CheckConfig(check) => check.run(&flags),
+        Command::Canary(canary) => canary.run(flags),
+        Command::Set(set) => set.run(&flags),
+        Command::Clear(clear) => clear.run(&flags),
+        Command::Completions(completions) => completions.run(command()),
+        Command::Man(man) => man.run(&command()),
+    }
+}
+
+/// The whole command line, each command with the flags of the settings that it takes.
+fn command() -> clap::Command {
+    let mut command = Cli::command();
+    for name in ["serve", "check-config"] {
+        command = command.mut_subcommand(name, |c| c.args(Flags::args()));
+    }
+    for name in ["init", "explain", "canary", "set", "clear"] {
+        let of_the_store = Flags::args().filter(|arg| {
+            STORE_FLAGS.contains(&arg.get_id().as_str())
+        });
+        command = command.mut_subcommand(name, |c| c.args(of_the_store));
+    }
+    command
+}
+
+fn flags(matches: &ArgMatches) -> Flags {
+    Flags::from_matches(matches)
+}
+
+/// Writes to standard output. A reader that has gone is no error.
+fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(Exit::Failed, format!("standard output: {error}")))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_holds_together() {
+        command().debug_assert();
+    }
+}

@@ -1,0 +1,75 @@
+//! `tidegate set`.
+
+use clap::Args;
+
+use super::context::ConfigArgs;
+use super::write::{Change, ScopeArgs, WriteArgs};
+use super::{Exit, Failure};
+use crate::clock;
+use crate::config::Flags;
+use crate::domain::directive::{Desired, Directive};
+use crate::domain::key::{DirectiveKey, Scope, Target};
+use crate::domain::name::ServerId;
+
+/// Set the state of servers.
+#[derive(Debug, Args)]
+pub(super) struct Set {
+    /// ready, drain, maint, or a percentage of the configured weight such as 40%.
+    #[arg(value_name = "STATE", value_parser = state)]
+    state: Desired,
+    #[command(flatten)]
+    servers: ServerArgs,
+    #[command(flatten)]
+    scope: ScopeArgs,
+    #[command(flatten)]
+    write: WriteArgs,
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+/// Which servers.
+#[derive(Debug, Args)]
+pub(super) struct ServerArgs {
+    /// Servers as backend/server.
+    #[arg(value_name = "SERVER", required = true)]
+    servers: Vec<String>,
+}
+
+impl Set {
+    pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
+        let now = clock::now();
+        let change = |key| {
+            let directive = Some(self.write.directive(self.state.clone(), now));
+            Change { key, directive }
+        };
+        let keys = self.servers.keys(&self.scope.scope()?)?;
+        let context = self.config.open(flags)?;
+        self.write.apply(&context, keys.into_iter().map(change).collect())
+    }
+}
+
+impl ServerArgs {
+    /// The keys of their overrides, each once.
+    pub(super) fn keys(&self, scope: &Scope) -> Result<Vec<DirectiveKey>, Failure> {
+        let mut keys = Vec::new();
+        for text in &self.servers {
+            let id = ServerId::parse(text)
+                .map_err(|error| Failure::new(Exit::Usage, format!("{text:?}: {error}")))?;
+            let key = DirectiveKey { scope: scope.clone(), target: Target::Server(id) };
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        Ok(keys)
+    }
+}
+
+/// A state in the words of a bare directive.
+fn state(text: &str) -> Result<Desired, String> {
+    let directive = Directive::parse(text.as_bytes()).map_err(|error| error.to_string())?;
+    if directive == Directive::bare(directive.desired.clone()) && !text.contains('{') {
+        Ok(directive.desired)
+    } else {
+        Err("write ready, drain, maint, or a percentage such as 40%".to_owned())
+    }
+}
