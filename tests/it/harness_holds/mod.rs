@@ -1,5 +1,7 @@
 //! The harness keeps its promises: what it starts is real, ready, and gone at the end.
 
+mod haproxy;
+
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
@@ -10,6 +12,7 @@ use crate::harness::consul_cluster::ConsulCluster;
 use crate::harness::folder::Folder;
 use crate::harness::ports::Port;
 use crate::harness::process::{Process, run};
+use crate::harness::state_folder::StateFolder;
 use crate::harness::tools;
 use crate::harness::wait::{check, eventually};
 
@@ -214,6 +217,31 @@ fn a_cluster_survives_the_death_of_its_leader() {
     assert_eq!(
         cluster.servers[leader].kv_get("a/one").as_deref(),
         Some(&b"2"[..])
+    );
+}
+
+#[test]
+fn a_state_folder_holds_each_key_as_a_whole_file() {
+    let state = StateFolder::new();
+    state.put("server-overrides/web/a", "drain");
+    state.put("server-overrides/web/a", "maint");
+    assert_eq!(
+        std::fs::read(state.file("server-overrides/web/a")).unwrap(),
+        b"maint"
+    );
+    assert!(
+        state
+            .file("server-overrides/web/a")
+            .ends_with("frontend/gprd/server-overrides/web/a")
+    );
+    let files = std::fs::read_dir(state.file("server-overrides/web")).unwrap();
+    assert_eq!(files.count(), 1, "nothing unfinished stays");
+    state.remove("server-overrides/web/a");
+    state.remove_all("server-overrides");
+    assert_eq!(
+        std::fs::read_dir(state.file("")).unwrap().count(),
+        1,
+        "the sentinel"
     );
 }
 
