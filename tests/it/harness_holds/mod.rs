@@ -1,5 +1,6 @@
 //! The harness keeps its promises: what it starts is real, ready, and gone at the end.
 
+mod fleet;
 mod haproxy;
 
 use std::os::unix::process::ExitStatusExt;
