@@ -9,12 +9,20 @@
     reason = "a tool box: it holds a verb for each thing a program can do, used or not yet"
 )]
 
+pub(crate) mod backend;
 pub(crate) mod consul;
 mod consul_calls;
 pub(crate) mod consul_cluster;
+pub(crate) mod fleet;
 pub(crate) mod folder;
+pub(crate) mod haproxy;
 pub(crate) mod http;
+pub(crate) mod load;
 pub(crate) mod ports;
 pub(crate) mod process;
+pub(crate) mod responder;
+pub(crate) mod state_folder;
+pub(crate) mod stats;
+pub(crate) mod tidegate;
 pub(crate) mod tools;
 pub(crate) mod wait;

@@ -1,5 +1,8 @@
 //! The harness keeps its promises: what it starts is real, ready, and gone at the end.
 
+mod fleet;
+mod haproxy;
+
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
@@ -10,8 +13,12 @@ use crate::harness::consul_cluster::ConsulCluster;
 use crate::harness::folder::Folder;
 use crate::harness::ports::Port;
 use crate::harness::process::{Process, run};
+use crate::harness::state_folder::StateFolder;
 use crate::harness::tools;
 use crate::harness::wait::{check, eventually};
+
+/// Long beside what is awaited here, even on a loaded machine.
+const SOON: Duration = Duration::from_secs(10);
 
 #[test]
 fn a_missing_program_is_an_error_that_names_scripts_setup() {
@@ -69,34 +76,38 @@ fn a_child_that_ignores_sigterm_is_killed() {
 fn a_child_dies_with_the_process_that_started_it() {
     const FOLDER: &str = "TIDEGATE_TEST_ORPHAN_FOLDER";
     let own = "harness_holds::a_child_dies_with_the_process_that_started_it";
-    let mut sleeper = Command::new("sleep");
-    sleeper.arg("600");
     if let Some(folder) = std::env::var_os(FOLDER) {
+        let mut sleeper = Command::new("sleep");
+        sleeper.arg("600");
         let child = Process::start("sleeper", Path::new(&folder), &sleeper);
         std::fs::write(Path::new(&folder).join("id"), format!("{}\n", child.id())).unwrap();
         std::thread::park();
     }
-    let folder = Folder::new("orphan");
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args(["--exact", own, "--nocapture"])
-        .env(FOLDER, folder.path());
-    let mut parent = Process::start("parent", folder.path(), &command);
-    let id: u32 = eventually(
-        "the parent starts its child",
-        Duration::from_secs(10),
-        || {
+    // Killed once the child is itself, and as early as can be: while its launchers still run.
+    for is_settled in [true, false] {
+        let folder = Folder::new("orphan");
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", own, "--nocapture"])
+            .env(FOLDER, folder.path());
+        let mut parent = Process::start("parent", folder.path(), &command);
+        let id: u32 = eventually("the parent starts its child", SOON, || {
             let text = std::fs::read_to_string(folder.join("id")).map_err(|e| e.to_string())?;
             text.strip_suffix('\n')
                 .and_then(|id| id.parse().ok())
                 .ok_or(text)
-        },
-    );
-    assert!(is_alive(id));
-    parent.kill();
-    eventually("the child is gone", Duration::from_secs(5), || {
-        check(!is_alive(id), || format!("{id} lives"))
-    });
+        });
+        if is_settled {
+            eventually("the child is itself", SOON, || {
+                let name = std::fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
+                check(name == "sleep\n", || name)
+            });
+        }
+        parent.kill();
+        eventually("the child is gone", SOON, || {
+            check(!is_alive(id), || format!("{id} lives"))
+        });
+    }
 }
 
 #[test]
@@ -214,6 +225,31 @@ fn a_cluster_survives_the_death_of_its_leader() {
     assert_eq!(
         cluster.servers[leader].kv_get("a/one").as_deref(),
         Some(&b"2"[..])
+    );
+}
+
+#[test]
+fn a_state_folder_holds_each_key_as_a_whole_file() {
+    let state = StateFolder::new();
+    state.put("server-overrides/web/a", "drain");
+    state.put("server-overrides/web/a", "maint");
+    assert_eq!(
+        std::fs::read(state.file("server-overrides/web/a")).unwrap(),
+        b"maint"
+    );
+    assert!(
+        state
+            .file("server-overrides/web/a")
+            .ends_with("frontend/gprd/server-overrides/web/a")
+    );
+    let files = std::fs::read_dir(state.file("server-overrides/web")).unwrap();
+    assert_eq!(files.count(), 1, "nothing unfinished stays");
+    state.remove("server-overrides/web/a");
+    state.remove_all("server-overrides");
+    assert_eq!(
+        std::fs::read_dir(state.file("")).unwrap().count(),
+        1,
+        "the sentinel"
     );
 }
 

@@ -1,0 +1,247 @@
+//! The program under test.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+use std::time::Duration;
+
+use super::consul::{Consul, loopback};
+use super::folder::Folder;
+use super::http::{self, Response};
+use super::ports::Port;
+use super::process::{Output, Process, run};
+use super::state_folder::ENVIRONMENT;
+use super::wait::{PATIENCE, check, eventually};
+
+/// More than the service takes for any answer: 100 ms of silence and 500 ms for the peer's close.
+const ASK_MAX: Duration = Duration::from_secs(3);
+const COMMAND_MAX: Duration = Duration::from_mins(1);
+
+/// A running `tidegate serve`, on ports that stay its own over restarts.
+pub(crate) struct Tidegate {
+    /// `None` between an end and the next start.
+    process: Option<Process>,
+    arguments: Vec<String>,
+    environment: Vec<(String, String)>,
+    agent: SocketAddr,
+    http: SocketAddr,
+    /// Held for their locks.
+    ports: [Port; 2],
+    folder: Folder,
+}
+
+impl Tidegate {
+    /// Starts a standalone service for `gprd` and waits until it is ready. `arguments` say at
+    /// least where the state is: `&["--kv", &state.kv()]`.
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let mut tidegate = Self::launch(arguments, &[]);
+        tidegate.await_ready();
+        tidegate
+    }
+
+    /// The same on a Consul agent, found and asked as Consul's own programs do.
+    pub(crate) fn start_on(consul: &Consul) -> Self {
+        let environment = consul_environment(consul);
+        let mut tidegate = Self::launch(&["--kv", "consul"], &environment);
+        tidegate.await_ready();
+        tidegate
+    }
+
+    /// Starts it and waits for nothing: for tests in which it does not become ready.
+    pub(crate) fn launch(arguments: &[&str], environment: &[(String, String)]) -> Self {
+        let address = loopback(1);
+        let ports = [Port::reserve(address), Port::reserve(address)];
+        let [agent, http] = ports
+            .each_ref()
+            .map(|port| SocketAddr::new(address, port.number()));
+        let mut all = vec!["serve".to_owned()];
+        for (flag, value) in [
+            ("--env", ENVIRONMENT.to_owned()),
+            ("--agent-listen", agent.to_string()),
+            ("--http-listen", http.to_string()),
+            ("--slot", "a".to_owned()),
+        ] {
+            all.extend([flag.to_owned(), value]);
+        }
+        all.push("--standalone".to_owned());
+        all.extend(arguments.iter().map(|&argument| argument.to_owned()));
+        let mut tidegate = Self {
+            process: None,
+            arguments: all,
+            environment: environment.to_vec(),
+            agent,
+            http,
+            ports,
+            folder: Folder::new("tidegate"),
+        };
+        tidegate.relaunch();
+        tidegate
+    }
+
+    /// Starts it again after an end, on the same ports, and waits until it is ready.
+    pub(crate) fn start_again(&mut self) {
+        self.relaunch();
+        self.await_ready();
+    }
+
+    /// Starts it again after an end and waits for nothing.
+    pub(crate) fn relaunch(&mut self) {
+        assert!(self.process.is_none(), "this service runs already");
+        let mut command = program();
+        command
+            .args(&self.arguments)
+            .envs(self.environment.iter().cloned());
+        self.process = Some(Process::start("tidegate", self.folder.path(), &command));
+    }
+
+    /// Waits until `/readyz` answers 200.
+    pub(crate) fn await_ready(&mut self) {
+        let http = self.http;
+        let process = self.process();
+        eventually("tidegate is ready", PATIENCE, || {
+            process.assert_running();
+            let answer = http::get(http, "/readyz").map_err(|error| error.to_string())?;
+            check(answer.status == 200, || {
+                format!("{} {}", answer.status, answer.text())
+            })
+        });
+    }
+
+    /// The running process, for signals and the log.
+    pub(crate) fn process(&mut self) -> &mut Process {
+        self.process.as_mut().expect("the service was started")
+    }
+
+    /// SIGKILL.
+    pub(crate) fn kill(&mut self) {
+        self.process().kill();
+        self.process = None;
+    }
+
+    /// SIGTERM; gives the exit code.
+    pub(crate) fn stop(&mut self) -> Option<i32> {
+        let status = self.process().stop();
+        self.process = None;
+        status.code()
+    }
+
+    /// Where HAProxy asks.
+    pub(crate) fn agent(&self) -> SocketAddr {
+        self.agent
+    }
+
+    /// Where `/readyz` and the API are.
+    pub(crate) fn http(&self) -> SocketAddr {
+        self.http
+    }
+
+    /// Sends `request` as it is and reads as HAProxy does: up to a line end, then it closes. What
+    /// came in the same segment after the line end is there too. Empty: closed without a byte.
+    pub(crate) fn ask(&self, request: impl AsRef<[u8]>) -> Vec<u8> {
+        let mut stream = self.connect();
+        self.exchange(&mut stream, request.as_ref(), |answer| {
+            answer.contains(&b'\n')
+        })
+    }
+
+    /// The same, up to the service's own close, which comes half a second after the answer.
+    pub(crate) fn ask_to_end(&self, request: impl AsRef<[u8]>) -> Vec<u8> {
+        let mut stream = self.connect();
+        self.exchange(&mut stream, request.as_ref(), |_| false)
+    }
+
+    /// An open connection to the agent port, with a time limit on its reads.
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect_timeout(&self.agent, ASK_MAX)
+            .unwrap_or_else(|error| panic!("cannot connect to tidegate: {error}"));
+        stream
+            .set_read_timeout(Some(ASK_MAX))
+            .expect("the limit is not zero");
+        stream
+    }
+
+    fn exchange(
+        &self,
+        stream: &mut TcpStream,
+        request: &[u8],
+        is_whole: impl Fn(&[u8]) -> bool,
+    ) -> Vec<u8> {
+        exchange(stream, request, is_whole)
+            .unwrap_or_else(|error| panic!("no answer from {}: {error}", self.agent))
+    }
+
+    /// Asks one line and gives the answer's words before the comment: `up ready 100%`.
+    pub(crate) fn ask_line(&self, line: &str) -> String {
+        let answer = String::from_utf8_lossy(&self.ask(format!("{line}\n"))).into_owned();
+        answer
+            .split('#')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    }
+
+    /// Waits until the answer to a line is `expected`, comment left out.
+    pub(crate) fn await_answer(&self, line: &str, expected: &str, limit: Duration) {
+        eventually(&format!("{line:?} is answered {expected:?}"), limit, || {
+            let answer = self.ask_line(line);
+            check(answer == expected, || format!("{answer:?}"))
+        });
+    }
+
+    /// `GET` on the HTTP listener, whatever the status.
+    pub(crate) fn get(&self, path: &str) -> Response {
+        http::get(self.http, path).unwrap_or_else(|error| panic!("GET {path}: {error}"))
+    }
+}
+
+/// Runs one command of the program to its end, with `environment` added.
+pub(crate) fn tidegate(arguments: &[&str], environment: &[(String, String)]) -> Output {
+    let mut command = program();
+    command.args(arguments).envs(environment.iter().cloned());
+    run("tidegate-command", &command, COMMAND_MAX)
+}
+
+/// Consul's documented variables for clients of this agent.
+pub(crate) fn consul_environment(consul: &Consul) -> Vec<(String, String)> {
+    let mut variables = vec![("CONSUL_HTTP_ADDR".to_owned(), consul.url())];
+    let token = consul
+        .token()
+        .map(|token| ("CONSUL_HTTP_TOKEN".to_owned(), token.to_owned()));
+    variables.extend(token);
+    variables
+}
+
+/// The program, without the variables that the developer's shell may have set for it.
+fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    for (name, _) in std::env::vars_os() {
+        if name
+            .to_str()
+            .is_some_and(|n| n.starts_with("CONSUL_") || n.starts_with("TIDEGATE_"))
+        {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+fn exchange(
+    stream: &mut TcpStream,
+    request: &[u8],
+    is_whole: impl Fn(&[u8]) -> bool,
+) -> io::Result<Vec<u8>> {
+    stream.write_all(request)?;
+    let mut answer = Vec::new();
+    let mut buffer = [0; 4096];
+    while !is_whole(&answer) {
+        match stream.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => answer.extend_from_slice(&buffer[..count]),
+            // Closed before the request was read whole: what came before is the answer.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(answer)
+}
