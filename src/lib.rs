@@ -2,5 +2,6 @@
 //! HAProxy's own `agent-check`.
 
 pub mod clock;
+pub mod config;
 pub mod domain;
 pub mod kv;
