@@ -1,7 +1,12 @@
 //! Tidegate: desired state of an HAProxy fleet, held in a KV store and delivered through
 //! HAProxy's own `agent-check`.
 
+pub mod agent;
 pub mod clock;
 pub mod config;
 pub mod domain;
+pub mod http;
 pub mod kv;
+pub mod metrics;
+pub mod store;
+pub mod watch;

@@ -1,6 +1,6 @@
 //! The raw KV entries of the whole prefix at one index.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
@@ -23,6 +23,15 @@ pub struct Listing {
     pub entries: BTreeMap<String, Entry>,
 }
 
+/// What a light read (`?keys&separator=/`) shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outline {
+    /// The store's index of the prefix.
+    pub index: u64,
+    /// Each path below the prefix up to and with its first slash.
+    pub names: BTreeSet<String>,
+}
+
 impl Listing {
     /// Whether both hold the same entries. The index does not count: Consul hands out other
     /// contents under the same index, and the same contents under another.
@@ -31,14 +40,18 @@ impl Listing {
         self.entries == other.entries
     }
 
-    /// The names that a light read (`?keys&separator=/`) of this listing would show: each path up
-    /// to and with its first slash, once.
+    /// What a light read of this listing would show.
     #[must_use]
-    pub fn rolled_up(&self) -> std::collections::BTreeSet<String> {
-        self.entries
+    pub fn outline(&self) -> Outline {
+        let names = self
+            .entries
             .keys()
             .map(|path| roll_up(path).to_owned())
-            .collect()
+            .collect();
+        Outline {
+            index: self.index,
+            names,
+        }
     }
 }
 

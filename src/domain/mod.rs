@@ -4,7 +4,9 @@
 //! listing, asked the same question at the same moment, give the same answer.
 
 pub mod answer;
+pub mod authority;
 pub mod directive;
+pub mod explain;
 pub mod key;
 pub mod listing;
 pub mod name;

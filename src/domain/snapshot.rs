@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::answer::{Answer, Percent, State};
 use super::directive::Directive;
-use super::key::{DirectiveKey, Key, SETTINGS, Scope, Target};
+use super::key::{CANARY, DirectiveKey, Key, SETTINGS, Scope, Target};
 use super::listing::Listing;
 use super::name::{Name, ServerId};
 use super::request::Request;
@@ -295,6 +295,23 @@ impl Snapshot {
             path: path.to_owned(),
             text,
         });
+    }
+}
+
+impl Place<'_, '_> {
+    /// The key's path below the prefix, whether it is there or not.
+    #[must_use]
+    pub fn path(&self) -> String {
+        let scope = match self.level {
+            LevelName::Node(node) => format!("nodes/{node}/"),
+            LevelName::Zone(zone) => format!("zones/{zone}/"),
+            LevelName::Fleet => String::new(),
+        };
+        match self.about {
+            About::Server(id) => format!("{scope}server-overrides/{id}"),
+            About::Group(CANARY) => format!("{scope}canary-state"),
+            About::Group(group) => format!("{scope}group-states/{group}"),
+        }
     }
 }
 

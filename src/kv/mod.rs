@@ -7,7 +7,6 @@
 //! Full keys (`frontend/gprd/canary-state`) go in; a [`Listing`] comes out with paths relative
 //! to the prefix that was asked for.
 
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::time::Duration;
 
@@ -15,10 +14,14 @@ use bytes::Bytes;
 use thiserror::Error;
 
 use crate::domain::key::Prefix;
+pub use crate::domain::listing::Outline;
 use crate::domain::listing::{Entry, Listing};
 
+pub mod consul;
 pub mod directory;
 pub mod memory;
+pub mod request;
+pub mod source;
 
 /// The largest value that every store takes, in bytes. Consul's own limit is the same.
 pub const VALUE_BYTES_MAX: usize = 524_288;
@@ -34,6 +37,7 @@ pub trait Kv: Send + Sync + 'static {
     fn capabilities(&self) -> Capabilities;
 
     /// Reads every entry below the prefix, at once. No entry is an empty listing, never an error.
+    /// A folder marker of the prefix itself (Consul's web page makes one) is not below it.
     ///
     /// # Errors
     /// See [`KvError`]. A listing known to be filtered by access rights is [`KvError::Denied`].
@@ -71,11 +75,13 @@ pub trait Kv: Send + Sync + 'static {
     /// See [`KvError`].
     fn table_index(&self, prefix: &Prefix) -> impl Future<Output = Result<u64, KvError>> + Send;
 
-    /// Applies all operations in one step, or none of them.
+    /// Applies all operations in one step, or none of them. A value that stands already is no
+    /// change: it keeps its index, and nobody is woken.
     ///
     /// # Errors
     /// [`KvError::OutcomeUnknown`] when the write may or may not have happened (read back before
-    /// anything else is decided); otherwise nothing was written.
+    /// anything else is decided); otherwise nothing was written. [`KvError::BadRequest`] for what
+    /// [`request::check_operations`] refuses.
     fn transact(
         &self,
         operations: &[Operation],
@@ -84,28 +90,24 @@ pub trait Kv: Send + Sync + 'static {
 
 /// The differences between stores that a caller may have to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is one question about a store, with yes or no for an answer"
+)]
 pub struct Capabilities {
     /// Whether `transact` can succeed at all.
     pub writable: bool,
     /// Whether a key may also be the parent of other keys (`a` beside `a/b`). A folder cannot.
     pub key_beside_children: bool,
-    /// Whether keys with empty or dotted segments (`a//b`, `a/.b`, `a/`) can be kept. A folder
-    /// cannot; `transact` refuses them with [`KvError::BadRequest`].
+    /// Whether keys that begin a segment with a dot (`a/.b`) or end in a slash (`a/`) can be kept.
+    /// A folder cannot; `transact` refuses them with [`KvError::BadRequest`]. What
+    /// [`request::check_key`] refuses no store takes.
     pub odd_keys: bool,
     /// Whether the store has access rights of its own, so that [`KvError::Denied`] can occur.
     pub access_rights: bool,
     /// Whether one transaction is whole for every reader of the store. In a folder it is whole for
     /// this program's readers alone.
     pub atomic_for_all: bool,
-}
-
-/// What a light read shows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outline {
-    /// The store's index of the prefix.
-    pub index: u64,
-    /// Each path below the prefix up to and with its first slash.
-    pub names: BTreeSet<String>,
 }
 
 /// One operation of a transaction.
@@ -143,9 +145,10 @@ pub enum Expect {
 /// What became of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// Applied; every written entry has this modify index.
+    /// Applied; every entry that this changed has this modify index.
     Committed {
-        /// The store's index of the change.
+        /// The store's index of the change. Where a store does not tell it (Consul, for deletes
+        /// alone or one very large value) an index read just after, which is not below it.
         index: u64,
     },
     /// Nothing was applied: an expectation did not hold.

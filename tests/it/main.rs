@@ -1,2 +1,7 @@
 //! The one integration binary: Tidegate against real HAProxy and real Consul.
+
+mod consul_store;
+mod contract;
 mod folder;
+mod harness;
+mod harness_holds;

@@ -176,10 +176,7 @@ impl Kv for DirectoryKv {
 
     async fn confirm(&self, prefix: &Prefix) -> Result<Outline, KvError> {
         let listing = self.list(prefix).await?;
-        Ok(Outline {
-            index: listing.index,
-            names: listing.rolled_up(),
-        })
+        Ok(listing.outline())
     }
 
     async fn get(&self, key: &str) -> Result<Option<Entry>, KvError> {

@@ -1,0 +1,216 @@
+//! Rendered answers of one worker.
+//!
+//! An answer depends on the source address and the request's bytes, as long as one snapshot is in
+//! force and the next moment of its decision has not come.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::domain::answer::{Answer, Origin};
+use crate::domain::name::Name;
+use crate::domain::request::Request;
+use crate::domain::snapshot::Snapshot;
+
+/// The most identities that a worker remembers. Beyond it the cache starts anew: the fleet of a
+/// large site has some ten thousand rows, and a stranger who asks for others costs time only.
+const IDENTITIES_MAX: usize = 65_536;
+
+/// Rendered answers under one snapshot.
+#[derive(Debug)]
+pub(super) struct Cache {
+    replica: Name,
+    snapshot: Option<Arc<Snapshot>>,
+    answers: HashMap<Box<[u8]>, Rendered>,
+    key: Vec<u8>,
+}
+
+/// An answer as bytes.
+#[derive(Debug, Clone)]
+pub(super) struct Rendered {
+    pub(super) line: Rc<[u8]>,
+    pub(super) answer: Answer,
+    until: Option<Timestamp>,
+}
+
+impl Cache {
+    pub(super) fn new(replica: Name) -> Self {
+        Self {
+            replica,
+            snapshot: None,
+            answers: HashMap::new(),
+            key: Vec::new(),
+        }
+    }
+
+    /// The answer to a request line from `source` at `now`.
+    pub(super) fn answer(
+        &mut self,
+        snapshot: &Arc<Snapshot>,
+        line: &[u8],
+        source: IpAddr,
+        now: Timestamp,
+    ) -> Rendered {
+        if !self
+            .snapshot
+            .as_ref()
+            .is_some_and(|known| Arc::ptr_eq(known, snapshot))
+        {
+            self.answers.clear();
+            self.snapshot = Some(Arc::clone(snapshot));
+        }
+        self.key.clear();
+        match source.to_canonical() {
+            IpAddr::V4(address) => self.key.extend_from_slice(&address.octets()),
+            IpAddr::V6(address) => self.key.extend_from_slice(&address.octets()),
+        }
+        self.key.extend_from_slice(line);
+        if let Some(known) = self.answers.get(self.key.as_slice())
+            && known.until.is_none_or(|until| now < until)
+        {
+            return known.clone();
+        }
+        let (rendered, lasting) = self.render(snapshot, line, source, now);
+        if lasting {
+            if self.answers.len() >= IDENTITIES_MAX {
+                self.answers.clear();
+            }
+            self.answers
+                .insert(self.key.as_slice().into(), rendered.clone());
+        }
+        rendered
+    }
+
+    /// Renders an answer, and says whether it is worth remembering: nobody's request is not.
+    fn render(
+        &self,
+        snapshot: &Snapshot,
+        line: &[u8],
+        source: IpAddr,
+        now: Timestamp,
+    ) -> (Rendered, bool) {
+        let (answer, until, lasting) = match Request::parse(line) {
+            Err(_) => (Answer::UnknownRequest, None, false),
+            Ok(request) => {
+                let address = request.node.is_none().then(|| Name::from_address(source));
+                let node = request.node.or_else(|| address.as_ref().map(Name::as_str));
+                let node = node.expect("a request names its node, or its address does");
+                let decision = snapshot.decide(&request, node, now);
+                (decision.answer, decision.until, true)
+            }
+        };
+        let origin = Origin {
+            index: snapshot.index,
+            replica: self.replica.clone(),
+        };
+        (
+            Rendered {
+                line: answer.to_line(&origin).into(),
+                answer,
+                until,
+            },
+            lasting,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::listing::{Entry, Listing};
+
+    fn snapshot(index: u64, canary: &str) -> Arc<Snapshot> {
+        let entry = |value: &str| Entry {
+            value: bytes::Bytes::copy_from_slice(value.as_bytes()),
+            modify_index: index,
+        };
+        let entries = [
+            (
+                "_meta".to_owned(),
+                entry(r#"{"schema":1,"epoch":1,"gen":1}"#),
+            ),
+            ("canary-state".to_owned(), entry(canary)),
+            ("nodes/10.0.0.2/canary-state".to_owned(), entry("maint")),
+        ];
+        Arc::new(
+            Snapshot::build(&Listing {
+                index,
+                entries: entries.into(),
+            })
+            .unwrap(),
+        )
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn ask(
+        cache: &mut Cache,
+        snapshot: &Arc<Snapshot>,
+        line: &str,
+        source: &str,
+        second: i64,
+    ) -> String {
+        let source = source.parse().unwrap();
+        let rendered = cache.answer(snapshot, line.as_bytes(), source, at(second));
+        String::from_utf8(rendered.line.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn an_answer_is_remembered_for_its_snapshot_source_and_time() {
+        let mut cache = Cache::new(Name::parse("a").unwrap());
+        let ramp = r#"{"state":"ready","ramp":{"by":"weight","steps":[5],"every":"10s"},"since":"1970-01-01T00:01:40Z"}"#;
+        let first = snapshot(1, ramp);
+        let line = "web/cny canary\n";
+        assert_eq!(
+            ask(&mut cache, &first, line, "10.0.0.1", 100),
+            "up ready 5% # i=1 r=a\n"
+        );
+        assert_eq!(
+            ask(&mut cache, &first, line, "10.0.0.2", 100),
+            "up maint # i=1 r=a\n"
+        );
+        assert_eq!(
+            ask(&mut cache, &first, line, "::ffff:10.0.0.2", 100),
+            "up maint # i=1 r=a\n"
+        );
+        assert_eq!(cache.answers.len(), 2);
+        assert_eq!(
+            ask(&mut cache, &first, line, "10.0.0.1", 109),
+            "up ready 5% # i=1 r=a\n"
+        );
+        assert_eq!(
+            ask(&mut cache, &first, line, "10.0.0.1", 110),
+            "up ready 100% # i=1 r=a\n"
+        );
+        let second = snapshot(2, "drain");
+        assert_eq!(
+            ask(&mut cache, &second, line, "10.0.0.1", 110),
+            "up drain # i=2 r=a\n"
+        );
+        assert_eq!(cache.answers.len(), 1);
+    }
+
+    #[test]
+    fn what_nobody_may_ask_is_not_remembered() {
+        let mut cache = Cache::new(Name::parse("a").unwrap());
+        let line = "GET / HTTP/1.1\r\n";
+        let got = ask(&mut cache, &snapshot(1, "ready"), line, "10.0.0.1", 0);
+        assert_eq!(got, "unknown-request\n");
+        assert!(cache.answers.is_empty());
+    }
+
+    #[test]
+    fn the_cache_is_bounded() {
+        let mut cache = Cache::new(Name::parse("a").unwrap());
+        let snapshot = snapshot(1, "ready");
+        for i in 0..IDENTITIES_MAX + 10 {
+            ask(&mut cache, &snapshot, &format!("web/s{i}\n"), "10.0.0.1", 0);
+        }
+        assert_eq!(cache.answers.len(), 10);
+    }
+}

@@ -1,0 +1,133 @@
+//! The TCP server that answers HAProxy's agent checks.
+//!
+//! One thread per core, each with a runtime, a listener (`SO_REUSEPORT`) and an answer cache of its
+//! own: steady state takes no lock. Everything else of the process runs elsewhere and cannot hold
+//! an answer up.
+
+mod cache;
+mod connection;
+mod listener;
+mod worker;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::domain::name::Name;
+use crate::metrics::WorkerCounters;
+use crate::store::Store;
+
+/// How long a request may be silent before it counts as ended. A string that was set at run time
+/// cannot hold a newline.
+pub const SILENCE: Duration = Duration::from_millis(100);
+/// How long a request may take in all: HAProxy sends its line in one segment.
+pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(1);
+/// How long a peer may take to take its answer.
+pub const WRITE_TIME_MAX: Duration = Duration::from_millis(500);
+/// How long to wait for HAProxy's close, which then leaves no `TIME_WAIT` on either side.
+pub const CLOSE_TIME_MAX: Duration = Duration::from_millis(500);
+/// How long a stopping agent finishes open polls.
+pub const FINISH_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// How to serve.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where to listen. Behind a passthrough balancer the destination is the balancer's address:
+    /// bind all addresses.
+    pub listen: SocketAddr,
+    /// Number of threads.
+    pub workers: usize,
+    /// The most connections at once, over all workers; one more is closed without a byte.
+    pub connections_max: usize,
+    /// The replica's name in answers.
+    pub replica: Name,
+}
+
+/// A bound agent that does not answer yet.
+#[derive(Debug)]
+pub struct Agent {
+    listeners: Vec<TcpListener>,
+    address: SocketAddr,
+    settings: Settings,
+    counters: Vec<Arc<WorkerCounters>>,
+}
+
+/// What the workers share.
+#[derive(Debug)]
+struct Shared {
+    store: Arc<Store>,
+    replica: Name,
+    connections: AtomicUsize,
+    connections_max: usize,
+    stop: CancellationToken,
+}
+
+impl Agent {
+    /// Binds one listener per worker.
+    ///
+    /// # Errors
+    /// When the address cannot be bound.
+    pub fn bind(settings: Settings) -> io::Result<Self> {
+        let first = listener::bind(settings.listen)?;
+        let address = first.local_addr()?;
+        let mut listeners = vec![first];
+        for _ in 1..settings.workers {
+            listeners.push(listener::bind(address)?);
+        }
+        let counters = listeners.iter().map(|_| Arc::default()).collect();
+        Ok(Self {
+            listeners,
+            address,
+            settings,
+            counters,
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The counters of each worker.
+    #[must_use]
+    pub fn counters(&self) -> &[Arc<WorkerCounters>] {
+        &self.counters
+    }
+
+    /// Starts the workers, which end after `stop`. A worker that panics cancels `died`.
+    ///
+    /// # Errors
+    /// When a thread or its runtime cannot be made.
+    pub fn start(
+        self,
+        store: Arc<Store>,
+        stop: CancellationToken,
+        died: &CancellationToken,
+    ) -> io::Result<Vec<JoinHandle<()>>> {
+        let shared = Arc::new(Shared {
+            store,
+            replica: self.settings.replica,
+            connections: AtomicUsize::new(0),
+            connections_max: self.settings.connections_max,
+            stop,
+        });
+        let parts = self.listeners.into_iter().zip(self.counters).enumerate();
+        parts
+            .map(|(number, (listener, counters))| {
+                worker::start(
+                    number,
+                    listener,
+                    Arc::clone(&shared),
+                    counters,
+                    died.clone(),
+                )
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,134 @@
+//! One thread that accepts and answers.
+
+use std::cell::RefCell;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::LocalSet;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+use super::cache::{Cache, Rendered};
+use super::{FINISH_TIME_MAX, Shared, connection};
+use crate::clock;
+use crate::metrics::{Silence, WorkerCounters};
+
+/// The pause after a failure of accept: descriptors come back when connections close, at the
+/// latest when their time is over.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// What the connections of one worker share.
+pub(super) struct Worker {
+    shared: Arc<Shared>,
+    pub(super) counters: Arc<WorkerCounters>,
+    cache: RefCell<Cache>,
+}
+
+/// A place among the connections that may be open at once.
+struct Permit(Rc<Worker>);
+
+/// Starts the thread.
+pub(super) fn start(
+    number: usize,
+    listener: std::net::TcpListener,
+    shared: Arc<Shared>,
+    counters: Arc<WorkerCounters>,
+    died: CancellationToken,
+) -> io::Result<JoinHandle<()>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let run = move || {
+        let end_of_part = died.drop_guard();
+        let cache = RefCell::new(Cache::new(shared.replica.clone()));
+        let worker = Rc::new(Worker {
+            shared,
+            counters,
+            cache,
+        });
+        LocalSet::new().block_on(&runtime, serve(worker, listener, end_of_part));
+    };
+    std::thread::Builder::new()
+        .name(format!("agent-{number}"))
+        .spawn(run)
+}
+
+/// Accepts until stopped, then lets open polls finish.
+async fn serve(worker: Rc<Worker>, listener: std::net::TcpListener, end_of_part: DropGuard) {
+    let listener = match TcpListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => {
+            tracing::error!(%error, "the agent's listener cannot be used");
+            return;
+        }
+    };
+    let polls = TaskTracker::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = worker.shared.stop.cancelled() => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, source)) => worker.take(stream, source, &polls),
+                Err(error) => {
+                    worker.counters.accept_errors.fetch_add(1, Ordering::Relaxed);
+                    tracing::debug!(%error, "accept");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+    drop(listener);
+    polls.close();
+    // Connections that only wait for HAProxy's close are no loss.
+    let _ = timeout(FINISH_TIME_MAX, polls.wait()).await;
+    end_of_part.disarm();
+}
+
+impl Worker {
+    fn take(self: &Rc<Self>, stream: TcpStream, source: SocketAddr, polls: &TaskTracker) {
+        match self.permit() {
+            Some(permit) => {
+                let poll = async move {
+                    connection::serve(&permit.0, stream, source.ip()).await;
+                };
+                polls.spawn_local(poll);
+            }
+            None => self.counters.silent(Silence::OverLimit),
+        }
+    }
+
+    fn permit(self: &Rc<Self>) -> Option<Permit> {
+        let shared = &self.shared;
+        if shared.connections.fetch_add(1, Ordering::Relaxed) >= shared.connections_max {
+            shared.connections.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        self.counters.open.fetch_add(1, Ordering::Relaxed);
+        Some(Permit(Rc::clone(self)))
+    }
+
+    /// The answer to a request line; `None` when this replica must be silent now.
+    pub(super) fn answer(&self, line: &[u8], source: IpAddr) -> Option<Rendered> {
+        let published = self.shared.store.load();
+        let snapshot = published.answering(clock::moment())?;
+        Some(
+            self.cache
+                .borrow_mut()
+                .answer(snapshot, line, source, clock::now()),
+        )
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.counters.open.fetch_sub(1, Ordering::Relaxed);
+        self.0.shared.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}

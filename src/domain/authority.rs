@@ -1,0 +1,531 @@
+//! Whether this replica may answer now.
+//!
+//! One state machine without a clock or a socket: reads sent and received are its events, every
+//! moment is an argument. A listing is judged before it is believed: Consul shows an empty or a
+//! smaller world without any error when rights are lost, and an older one after a restore
+//! (facts/consul.md sections 2, 3 and 7). What is not believed answers nothing.
+//!
+//! One replica alone is judged here: it goes on with its last listing while its source is gone.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::listing::{Listing, Outline};
+use super::sentinel::{Generation, SentinelError};
+
+/// The most vanished keys that are asked for by name before a smaller listing is applied. Above
+/// it, one per parent path and as many again are asked.
+pub const VANISHED_ASKED_MAX: usize = 64;
+
+/// A moment of the monotonic clock that counts suspension, since an origin of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Moment(pub Duration);
+
+/// All times of the authority, from one setting: the fleet's smallest `agent-inter`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Times {
+    poll_interval: Duration,
+}
+
+/// What this replica holds, and what it knows of its source.
+#[derive(Debug, Clone)]
+pub struct Authority {
+    accepted: Option<Accepted>,
+    highest: Generation,
+    /// The highest index ever seen, of a key, of the prefix or of the whole table.
+    table_index: u64,
+    /// The first reading that went back; a second one breaks the history.
+    suspected: Option<Suspicion>,
+    standing: Standing,
+}
+
+/// What decides whether to answer: small, and copied to whoever answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    lease: Duration,
+    has_listing: bool,
+    confirmed: Option<Moment>,
+    held: Option<Held>,
+    broken: Option<Broken>,
+}
+
+/// The listing in force.
+#[derive(Debug, Clone)]
+struct Accepted {
+    listing: Arc<Listing>,
+    outline: Outline,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Suspicion {
+    received: Moment,
+}
+
+/// The source is not to be trusted now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Held {
+    cause: Distrust,
+    last_answer: Moment,
+}
+
+/// The history of this epoch went back: nothing of it counts any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Broken {
+    epoch: u64,
+    evidence: String,
+}
+
+/// Why the source is not to be trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Distrust {
+    /// It refuses our rights.
+    Denied(String),
+    /// A vanished key, asked for by name, may not be read: rights were lost, nothing was deleted.
+    RightsLost {
+        /// The path below the prefix.
+        path: String,
+    },
+    /// The listing has no good sentinel.
+    Sentinel(SentinelError),
+    /// Keys are gone although the index is not newer.
+    Shrunk {
+        /// How many.
+        keys: usize,
+        /// One of them.
+        path: String,
+    },
+    /// The listing lacks a key that is there when asked for by name.
+    Partial {
+        /// The path below the prefix.
+        path: String,
+    },
+}
+
+/// What to do with a reading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judgement {
+    /// In force; `changed` when its contents are other than before.
+    Accepted {
+        /// Whether the contents differ from those in force before.
+        changed: bool,
+    },
+    /// Ask the source these things, then hand the reading to [`Authority::examined`].
+    Examine(Questions),
+    /// Not believed. A full read without an index comes next.
+    Refused,
+}
+
+/// What is asked before a doubtful reading is believed; the table-wide index always is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Questions {
+    /// Vanished paths to ask for by name.
+    pub paths: Vec<String>,
+}
+
+/// The source's answers to [`Questions`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Findings {
+    /// The table-wide index.
+    pub table_index: u64,
+    /// The first path that may not be read.
+    pub denied: Option<String>,
+    /// The first path that is there after all.
+    pub present: Option<String>,
+}
+
+/// Whether this replica may answer, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// The authority.
+    pub name: AuthorityName,
+    /// Why, and what to do, for a person.
+    pub reason: String,
+}
+
+/// The authorities of one replica alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AuthorityName {
+    /// Confirmed by the source within the lease.
+    Current,
+    /// The source is out of reach, for all who could know better.
+    Agreed,
+    /// No listing yet.
+    Starting,
+    /// The source is not to be trusted.
+    Held,
+}
+
+impl Times {
+    /// From the fleet's smallest `agent-inter`.
+    #[must_use]
+    pub const fn from_poll_interval(poll_interval: Duration) -> Self {
+        Self { poll_interval }
+    }
+
+    /// How long a confirmation counts. Shorter than a poll, so that an answer given one poll
+    /// later cannot rest on an older listing.
+    #[must_use]
+    pub fn lease(self) -> Duration {
+        self.poll_interval * 3 / 4
+    }
+
+    /// Time from one light read to the next.
+    #[must_use]
+    pub fn light_read(self) -> Duration {
+        self.poll_interval / 4
+    }
+}
+
+impl Moment {
+    /// Time since an earlier moment.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+impl Authority {
+    /// Knows nothing yet.
+    #[must_use]
+    pub fn new(times: Times) -> Self {
+        Self {
+            accepted: None,
+            highest: Generation { epoch: 0, r#gen: 0 },
+            table_index: 0,
+            suspected: None,
+            standing: Standing {
+                lease: times.lease(),
+                has_listing: false,
+                confirmed: None,
+                held: None,
+                broken: None,
+            },
+        }
+    }
+
+    /// The listing in force.
+    #[must_use]
+    pub fn listing(&self) -> Option<&Arc<Listing>> {
+        self.accepted.as_ref().map(|accepted| &accepted.listing)
+    }
+
+    /// What decides whether to answer.
+    #[must_use]
+    pub const fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// A whole reading, sent and received at these moments.
+    pub fn listed(&mut self, reading: Listing, sent: Moment, received: Moment) -> Judgement {
+        let generation = Generation::read(&reading);
+        let Some(accepted) = &self.accepted else {
+            return match generation {
+                Ok(generation) => self.accept(reading, generation, sent),
+                Err(error) => self.hold(Distrust::Sentinel(error), received),
+            };
+        };
+        let vanished = vanished(&accepted.listing, &reading);
+        let doubtful = generation.is_err()
+            || !vanished.is_empty()
+            || reading.index < accepted.listing.index
+            || self
+                .went_back(&reading, generation.as_ref().ok().copied())
+                .is_some();
+        match generation {
+            Ok(generation) if !doubtful => self.accept(reading, generation, sent),
+            _ => Judgement::Examine(Questions {
+                paths: to_ask(&vanished),
+            }),
+        }
+    }
+
+    /// A doubtful reading with the source's answers, which were received at this moment.
+    pub fn examined(
+        &mut self,
+        reading: Listing,
+        sent: Moment,
+        findings: &Findings,
+        received: Moment,
+    ) -> Judgement {
+        if let Some(path) = findings.denied.clone() {
+            return self.hold(Distrust::RightsLost { path }, received);
+        }
+        let generation = Generation::read(&reading);
+        let new_history = generation
+            .as_ref()
+            .is_ok_and(|g| g.epoch > self.highest.epoch);
+        if !new_history {
+            let known = generation.as_ref().ok().copied();
+            let table = (findings.table_index < self.table_index).then(|| {
+                let (now, seen) = (findings.table_index, self.table_index);
+                format!("the store's index is {now}, it was {seen}")
+            });
+            if let Some(evidence) = self.went_back(&reading, known).or(table) {
+                return self.suspect(evidence, sent, received);
+            }
+        }
+        self.table_index = self.table_index.max(findings.table_index);
+        let generation = match generation {
+            Ok(generation) => generation,
+            Err(error) => return self.hold(Distrust::Sentinel(error), received),
+        };
+        if let Some(path) = findings.present.clone() {
+            return self.hold(Distrust::Partial { path }, received);
+        }
+        if let Some(accepted) = self.accepted.as_ref().filter(|_| !new_history) {
+            let vanished = vanished(&accepted.listing, &reading);
+            if let Some(path) = vanished
+                .first()
+                .filter(|_| reading.index <= accepted.listing.index)
+            {
+                let (keys, path) = (vanished.len(), (*path).to_owned());
+                return self.hold(Distrust::Shrunk { keys, path }, received);
+            }
+        }
+        self.accept(reading, generation, sent)
+    }
+
+    /// A light read. `false`: it renews nothing, and a full read without an index comes next.
+    #[must_use]
+    pub fn confirmed(&mut self, outline: &Outline, sent: Moment) -> bool {
+        let same = self
+            .accepted
+            .as_ref()
+            .is_some_and(|accepted| accepted.outline == *outline);
+        let trusted = self.standing.held.is_none() && self.suspected.is_none();
+        if same && trusted {
+            self.confirm(sent);
+        }
+        same && trusted
+    }
+
+    /// The source refused our rights.
+    pub fn denied(&mut self, text: String, received: Moment) {
+        self.hold(Distrust::Denied(text), received);
+    }
+
+    /// What shows that the reading is older than what was seen.
+    fn went_back(&self, reading: &Listing, generation: Option<Generation>) -> Option<String> {
+        let generation = generation?;
+        if generation.epoch > self.highest.epoch {
+            return None;
+        }
+        if generation < self.highest {
+            return Some(format!("generation {generation}, it was {}", self.highest));
+        }
+        let accepted = &self.accepted.as_ref()?.listing.entries;
+        reading.entries.iter().find_map(|(path, entry)| {
+            let seen = accepted.get(path)?.modify_index;
+            let now = entry.modify_index;
+            (now < seen).then(|| format!("{path} is of index {now}, it was {seen}"))
+        })
+    }
+
+    /// One reading that went back may have been late; a second one, sent after the first was
+    /// received, has no such excuse.
+    fn suspect(&mut self, evidence: String, sent: Moment, received: Moment) -> Judgement {
+        match self.suspected {
+            Some(first) if sent >= first.received => {
+                self.standing.broken = Some(Broken {
+                    epoch: self.highest.epoch,
+                    evidence,
+                });
+                Judgement::Refused
+            }
+            Some(_) => Judgement::Refused,
+            None => {
+                self.suspected = Some(Suspicion { received });
+                Judgement::Refused
+            }
+        }
+    }
+
+    fn hold(&mut self, cause: Distrust, received: Moment) -> Judgement {
+        self.standing.held = Some(Held {
+            cause,
+            last_answer: received,
+        });
+        Judgement::Refused
+    }
+
+    fn accept(&mut self, reading: Listing, generation: Generation, sent: Moment) -> Judgement {
+        let broken = self.standing.broken.as_ref();
+        if broken.is_some_and(|broken| generation.epoch <= broken.epoch) {
+            return Judgement::Refused;
+        }
+        self.standing.broken = None;
+        let modified = reading
+            .entries
+            .values()
+            .map(|e| e.modify_index)
+            .max()
+            .unwrap_or(0);
+        let new_history = generation.epoch > self.highest.epoch;
+        let seen = if new_history { 0 } else { self.table_index };
+        self.table_index = seen.max(reading.index).max(modified);
+        self.highest = self.highest.max(generation);
+        let changed = self
+            .accepted
+            .as_ref()
+            .is_none_or(|a| !a.listing.same_contents(&reading));
+        if changed
+            || self
+                .accepted
+                .as_ref()
+                .is_some_and(|a| a.listing.index != reading.index)
+        {
+            let outline = reading.outline();
+            self.accepted = Some(Accepted {
+                listing: Arc::new(reading),
+                outline,
+            });
+        }
+        self.suspected = None;
+        self.standing.held = None;
+        self.standing.has_listing = true;
+        self.confirm(sent);
+        Judgement::Accepted { changed }
+    }
+
+    fn confirm(&mut self, sent: Moment) {
+        self.standing.confirmed = self.standing.confirmed.max(Some(sent));
+    }
+}
+
+impl Standing {
+    /// The authority at `now`. Cheap: every answer asks it.
+    #[must_use]
+    pub fn name(&self, now: Moment) -> AuthorityName {
+        let within = |moment: Moment| now.since(moment) < self.lease;
+        if self.broken.is_some() {
+            AuthorityName::Held
+        } else if self.held.is_none() && self.has_listing && self.confirmed.is_some_and(within) {
+            AuthorityName::Current
+        } else if self.has_listing && self.held.as_ref().is_some_and(|h| within(h.last_answer)) {
+            AuthorityName::Held
+        } else if self.has_listing {
+            AuthorityName::Agreed
+        } else {
+            AuthorityName::Starting
+        }
+    }
+
+    /// Time since the source last confirmed the listing.
+    #[must_use]
+    pub fn age(&self, now: Moment) -> Option<Duration> {
+        self.confirmed.map(|confirmed| now.since(confirmed))
+    }
+
+    /// The authority at `now`, with its reason.
+    #[must_use]
+    pub fn verdict(&self, now: Moment) -> Verdict {
+        let name = self.name(now);
+        let age = self.age(now).unwrap_or_default().as_secs_f64();
+        let reason = match (name, &self.broken, &self.held) {
+            (AuthorityName::Current, ..) => format!("confirmed by the source {age:.1} s ago"),
+            (AuthorityName::Agreed, ..) => {
+                format!("the source is out of reach; last confirmed {age:.1} s ago")
+            }
+            (AuthorityName::Held, Some(broken), _) => broken.to_string(),
+            (AuthorityName::Held | AuthorityName::Starting, None, Some(held)) => {
+                held.cause.to_string()
+            }
+            (AuthorityName::Held | AuthorityName::Starting, ..) => {
+                "no listing yet: the source has not answered".to_owned()
+            }
+        };
+        Verdict { name, reason }
+    }
+}
+
+impl AuthorityName {
+    /// All of them, for metrics.
+    pub const ALL: [Self; 4] = [Self::Current, Self::Agreed, Self::Starting, Self::Held];
+
+    /// Whether such a replica answers.
+    #[must_use]
+    pub const fn answers(self) -> bool {
+        matches!(self, Self::Current | Self::Agreed)
+    }
+
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Current => "current",
+            Self::Agreed => "agreed",
+            Self::Starting => "starting",
+            Self::Held => "held",
+        }
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { epoch, evidence } = self;
+        write!(
+            f,
+            "the store's history went back ({evidence}): restored or wiped. Look at every directive, \
+             then write a _meta with an epoch above {epoch}"
+        )
+    }
+}
+
+impl fmt::Display for Distrust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Denied(text) => write!(f, "the source refuses: {text}"),
+            Self::RightsLost { path } => write!(
+                f,
+                "rights were lost: {path} is no longer listed and may not be read. Give the token \
+                 the policy `list` on the whole prefix"
+            ),
+            Self::Sentinel(error) => write!(f, "{error}"),
+            Self::Shrunk { keys, path } => write!(
+                f,
+                "{keys} keys are gone without a newer index ({path} among them): a filtered \
+                 listing, or a recursive delete. Any write below the prefix settles it"
+            ),
+            Self::Partial { path } => {
+                write!(
+                    f,
+                    "the listing lacks {path}, which is there when asked for by name"
+                )
+            }
+        }
+    }
+}
+
+fn vanished<'a>(before: &'a Listing, after: &Listing) -> Vec<&'a str> {
+    let gone = before
+        .entries
+        .keys()
+        .filter(|path| !after.entries.contains_key(*path));
+    gone.map(String::as_str).collect()
+}
+
+/// All vanished paths up to the limit; above it one per parent path, and as many again.
+fn to_ask(vanished: &[&str]) -> Vec<String> {
+    if vanished.len() <= VANISHED_ASKED_MAX {
+        return vanished.iter().map(|path| (*path).to_owned()).collect();
+    }
+    let mut parents = BTreeSet::new();
+    let parent = |path: &str| {
+        path.rsplit_once('/')
+            .map_or("", |(parent, _)| parent)
+            .to_owned()
+    };
+    let (first, others): (Vec<&str>, Vec<&str>) = vanished
+        .iter()
+        .partition(|path| parents.insert(parent(path)));
+    first
+        .into_iter()
+        .chain(others.into_iter().take(VANISHED_ASKED_MAX))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

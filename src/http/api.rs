@@ -1,0 +1,161 @@
+//! `/api/v1`: what is in force, as JSON.
+
+use std::net::SocketAddr;
+
+use axum::Json;
+use axum::extract::{ConnectInfo, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::Pages;
+use crate::clock;
+use crate::domain::explain::Explanation;
+use crate::domain::name::Name;
+use crate::domain::snapshot::{Placed, Problem, Snapshot};
+
+#[derive(Serialize)]
+struct SnapshotView {
+    replica: String,
+    authority: &'static str,
+    reason: String,
+    confirmed_seconds_ago: Option<f64>,
+    #[serde(flatten)]
+    listing: Option<ListingView>,
+}
+
+#[derive(Serialize)]
+struct ListingView {
+    index: u64,
+    epoch: u64,
+    r#gen: u64,
+    directives: Vec<PlacedView>,
+    problems: Vec<ProblemView>,
+}
+
+#[derive(Serialize)]
+struct ExplainView {
+    /// Whether a poll is answered at all now; if not, it is closed without a byte.
+    answers: bool,
+    authority: &'static str,
+    #[serde(flatten)]
+    explanation: Explanation,
+}
+
+#[derive(Serialize)]
+struct PlacedView {
+    path: String,
+    modify_index: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    directive: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+#[derive(Serialize)]
+struct ProblemView {
+    kind: &'static str,
+    path: String,
+    text: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ExplainQuery {
+    /// The request line.
+    request: String,
+    /// The address that the poll comes from; the caller's unless given.
+    source: Option<String>,
+}
+
+/// `GET /api/v1/snapshot`: what is in force, with its problems. Also while this replica is silent:
+/// it says what it would go on with.
+pub(super) async fn snapshot(State(pages): State<Pages>) -> Response {
+    let published = pages.store.load();
+    let now = clock::moment();
+    let verdict = published.standing.verdict(now);
+    let view = SnapshotView {
+        replica: pages.replica.to_string(),
+        authority: verdict.name.as_str(),
+        reason: verdict.reason,
+        confirmed_seconds_ago: published.standing.age(now).map(|age| age.as_secs_f64()),
+        listing: published.snapshot.as_deref().map(ListingView::new),
+    };
+    Json(view).into_response()
+}
+
+/// `GET /api/v1/explain?request=LINE[&source=ADDRESS]`.
+pub(super) async fn explain(
+    State(pages): State<Pages>,
+    ConnectInfo(caller): ConnectInfo<SocketAddr>,
+    Query(query): Query<ExplainQuery>,
+) -> Response {
+    let source = match query.source.as_deref().map(Name::parse) {
+        None => Name::from_address(caller.ip()),
+        Some(Ok(source)) => source,
+        Some(Err(error)) => {
+            return (StatusCode::BAD_REQUEST, format!("source: {error}\n")).into_response();
+        }
+    };
+    let published = pages.store.load();
+    let verdict = published.standing.verdict(clock::moment());
+    let Some(snapshot) = published.snapshot.as_deref() else {
+        return (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("{}\n", verdict.reason),
+        )
+            .into_response();
+    };
+    let line = query.request.as_bytes();
+    let explanation = Explanation::new(snapshot, line, &source, &pages.replica, clock::now());
+    let (answers, authority) = (verdict.name.answers(), verdict.name.as_str());
+    Json(ExplainView {
+        answers,
+        authority,
+        explanation,
+    })
+    .into_response()
+}
+
+impl ListingView {
+    fn new(snapshot: &Snapshot) -> Self {
+        Self {
+            index: snapshot.index,
+            epoch: snapshot.generation.epoch,
+            r#gen: snapshot.generation.r#gen,
+            directives: snapshot.placed().map(PlacedView::new).collect(),
+            problems: snapshot
+                .problems_at(clock::now())
+                .into_iter()
+                .map(Into::into)
+                .collect(),
+        }
+    }
+}
+
+impl PlacedView {
+    fn new(placed: &Placed) -> Self {
+        let json = placed
+            .directive
+            .as_ref()
+            .map(|directive| directive.to_json())
+            .ok();
+        Self {
+            path: placed.path.clone(),
+            modify_index: placed.modify_index,
+            directive: json.and_then(|json| RawValue::from_string(json).ok()),
+            error: placed.directive.as_ref().err().cloned(),
+        }
+    }
+}
+
+impl From<Problem> for ProblemView {
+    fn from(problem: Problem) -> Self {
+        Self {
+            kind: problem.kind.as_str(),
+            path: problem.path,
+            text: problem.text,
+        }
+    }
+}

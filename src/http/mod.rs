@@ -1,0 +1,93 @@
+//! The HTTP listener: health, metrics and read-only views. Desired state is written through the
+//! KV, where the access rights are.
+
+mod api;
+mod health;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::error_handling::HandleErrorLayer;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tower::limit::GlobalConcurrencyLimitLayer;
+use tower::load_shed::LoadShedLayer;
+use tower::{BoxError, ServiceBuilder};
+use tower_http::limit::RequestBodyLimitLayer;
+use tower_http::set_header::SetResponseHeaderLayer;
+use tower_http::timeout::TimeoutLayer;
+
+use crate::domain::name::Name;
+use crate::metrics::Metrics;
+use crate::store::Store;
+
+/// The longest that one request may take.
+pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
+/// The most bytes of a request's body: nothing here reads one.
+pub const BODY_BYTES_MAX: usize = 1_024;
+/// The most requests at once; one more is answered 503.
+pub const REQUESTS_MAX: usize = 64;
+
+/// What the pages read from.
+#[derive(Debug, Clone)]
+pub struct Pages {
+    /// What is in force.
+    pub store: Arc<Store>,
+    /// What a scrape shows.
+    pub metrics: Arc<Metrics>,
+    /// This replica's name.
+    pub replica: Name,
+    /// Cancelled when stopping begins: `/readyz` says so from then on.
+    pub stopping: CancellationToken,
+}
+
+/// All routes with their limits.
+pub fn router(pages: Pages) -> Router {
+    let limits = ServiceBuilder::new()
+        .layer(HandleErrorLayer::new(shed))
+        .layer(LoadShedLayer::new())
+        .layer(GlobalConcurrencyLimitLayer::new(REQUESTS_MAX))
+        .layer(TimeoutLayer::with_status_code(
+            StatusCode::SERVICE_UNAVAILABLE,
+            REQUEST_TIME_MAX,
+        ))
+        .layer(RequestBodyLimitLayer::new(BODY_BYTES_MAX));
+    let no_store = HeaderValue::from_static("no-store");
+    Router::new()
+        .route("/livez", get(health::live))
+        .route("/readyz", get(health::ready))
+        .route("/metrics", get(health::metrics))
+        .route("/api/v1/snapshot", get(api::snapshot))
+        .route("/api/v1/explain", get(api::explain))
+        .layer(limits)
+        .layer(SetResponseHeaderLayer::overriding(
+            header::CACHE_CONTROL,
+            no_store,
+        ))
+        .with_state(pages)
+}
+
+/// Serves until `stop`.
+///
+/// # Errors
+/// When the listener fails.
+pub async fn serve(listener: TcpListener, pages: Pages, stop: CancellationToken) -> io::Result<()> {
+    let service = router(pages).into_make_service_with_connect_info::<SocketAddr>();
+    axum::serve(listener, service)
+        .with_graceful_shutdown(stop.cancelled_owned())
+        .await
+}
+
+async fn shed(_: BoxError) -> Response {
+    (
+        StatusCode::SERVICE_UNAVAILABLE,
+        "too many requests at once\n",
+    )
+        .into_response()
+}

@@ -1,0 +1,134 @@
+//! The files that the settings name: token, authorities, our certificate.
+
+use std::path::{Path, PathBuf};
+
+use reqwest::header::HeaderValue;
+use reqwest::{Certificate, Identity};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use super::environment::{ClientFiles, ConsulSettings, SettingError, Tls, TokenSource};
+
+/// What the files hold.
+pub(super) struct Credentials {
+    /// The token as a header that is never printed.
+    pub(super) token: Option<HeaderValue>,
+    /// The authorities to trust; `None`: the system's.
+    pub(super) authorities: Option<Vec<Certificate>>,
+    /// Our certificate and key.
+    pub(super) identity: Option<Identity>,
+}
+
+/// Reads all files; gives everything that is wrong with them.
+pub(super) fn load(settings: &ConsulSettings) -> Result<Credentials, Vec<SettingError>> {
+    let mut errors = Vec::new();
+    let mut take = |result: Result<(), SettingError>| errors.extend(result.err());
+    let mut credentials = Credentials {
+        token: None,
+        authorities: None,
+        identity: None,
+    };
+    take(token(&settings.token).map(|found| credentials.token = found));
+    take(authorities(&settings.tls).map(|found| credentials.authorities = found));
+    if let Some(files) = &settings.tls.client {
+        take(identity(files).map(|found| credentials.identity = Some(found)));
+    }
+    if errors.is_empty() {
+        Ok(credentials)
+    } else {
+        Err(errors)
+    }
+}
+
+/// The token, read anew if it stands in a file.
+pub(super) fn token(source: &TokenSource) -> Result<Option<HeaderValue>, SettingError> {
+    let (variable, text) = match source {
+        TokenSource::None => return Ok(None),
+        TokenSource::Given(secret) => ("CONSUL_HTTP_TOKEN", secret.expose().to_owned()),
+        TokenSource::File(path) => {
+            let text = read("CONSUL_HTTP_TOKEN_FILE", path)?;
+            let text = String::from_utf8_lossy(&text).trim().to_owned();
+            ("CONSUL_HTTP_TOKEN_FILE", text)
+        }
+    };
+    let error = |reason: &str| SettingError {
+        variable,
+        reason: reason.to_owned(),
+    };
+    if text.is_empty() {
+        return Err(error("the token file is empty"));
+    }
+    if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(error(
+            "the token holds white space or another odd character",
+        ));
+    }
+    let mut value = HeaderValue::from_str(&text).map_err(|_| error("the token is no header"))?;
+    value.set_sensitive(true);
+    Ok(Some(value))
+}
+
+fn authorities(tls: &Tls) -> Result<Option<Vec<Certificate>>, SettingError> {
+    let (variable, files) = match (&tls.ca_file, &tls.ca_path) {
+        (Some(file), _) => ("CONSUL_CACERT", vec![file.clone()]),
+        (None, Some(folder)) => ("CONSUL_CAPATH", files_of(folder)?),
+        (None, None) => return Ok(None),
+    };
+    let mut authorities = Vec::new();
+    for file in files {
+        for certificate in certificates(variable, &file)? {
+            let certificate = Certificate::from_der(&certificate);
+            authorities.push(certificate.map_err(|e| unusable(variable, &file, &e))?);
+        }
+    }
+    Ok(Some(authorities))
+}
+
+fn files_of(folder: &Path) -> Result<Vec<PathBuf>, SettingError> {
+    let variable = "CONSUL_CAPATH";
+    let entries = std::fs::read_dir(folder).map_err(|e| unusable(variable, folder, &e))?;
+    let paths: Result<Vec<_>, _> = entries.map(|entry| entry.map(|e| e.path())).collect();
+    let mut files = paths.map_err(|e| unusable(variable, folder, &e))?;
+    files.retain(|path| path.is_file());
+    files.sort();
+    if files.is_empty() {
+        return Err(unusable(variable, folder, &"holds no file"));
+    }
+    Ok(files)
+}
+
+fn identity(files: &ClientFiles) -> Result<Identity, SettingError> {
+    let variable = "CONSUL_CLIENT_CERT";
+    certificates(variable, &files.certificate)?;
+    let mut pem = read(variable, &files.certificate)?;
+    let variable = "CONSUL_CLIENT_KEY";
+    let key = read(variable, &files.key)?;
+    PrivateKeyDer::from_pem_slice(&key).map_err(|e| unusable(variable, &files.key, &e))?;
+    pem.push(b'\n');
+    pem.extend(key);
+    Identity::from_pem(&pem).map_err(|e| unusable(variable, &files.key, &e))
+}
+
+fn certificates(
+    variable: &'static str,
+    file: &Path,
+) -> Result<Vec<CertificateDer<'static>>, SettingError> {
+    let pem = read(variable, file)?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    let certificates = certificates.map_err(|e| unusable(variable, file, &e))?;
+    if certificates.is_empty() {
+        return Err(unusable(variable, file, &"holds no PEM certificate"));
+    }
+    Ok(certificates)
+}
+
+fn read(variable: &'static str, file: &Path) -> Result<Vec<u8>, SettingError> {
+    std::fs::read(file).map_err(|error| unusable(variable, file, &error))
+}
+
+fn unusable(variable: &'static str, file: &Path, why: &dyn std::fmt::Display) -> SettingError {
+    SettingError {
+        variable,
+        reason: format!("{}: {why}", file.display()),
+    }
+}

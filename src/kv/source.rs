@@ -1,0 +1,100 @@
+//! The store that the configuration names.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::consul::ConsulKv;
+use super::consul::environment::ConsulSettings;
+use super::directory::DirectoryKv;
+use super::{Capabilities, Kv, KvError, Operation, Outcome, Outline};
+use crate::clock;
+use crate::domain::key::Prefix;
+use crate::domain::listing::{Entry, Listing};
+
+/// Which store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// Consul, found through the variables of its own command line.
+    Consul,
+    /// A folder.
+    Directory(PathBuf),
+}
+
+/// An opened store.
+pub enum Source {
+    /// Consul.
+    Consul(Box<ConsulKv>),
+    /// A folder.
+    Directory(DirectoryKv),
+}
+
+impl Source {
+    /// Opens the store. `lookup` gives the value of an environment variable.
+    ///
+    /// # Errors
+    /// Text for the person who can mend it, one line for each thing that is wrong.
+    pub fn open(kind: &Kind, lookup: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+        match kind {
+            Kind::Consul => {
+                let settings =
+                    ConsulSettings::from_lookup(lookup).map_err(|errors| errors.to_string())?;
+                let kv = ConsulKv::new(settings).map_err(|errors| errors.to_string())?;
+                Ok(Self::Consul(Box::new(kv)))
+            }
+            Kind::Directory(path) => DirectoryKv::open(path, clock::now)
+                .map(Self::Directory)
+                .map_err(|error| error.to_string()),
+        }
+    }
+}
+
+impl Kv for Source {
+    fn capabilities(&self) -> Capabilities {
+        match self {
+            Self::Consul(kv) => kv.capabilities(),
+            Self::Directory(kv) => kv.capabilities(),
+        }
+    }
+
+    async fn list(&self, prefix: &Prefix) -> Result<Listing, KvError> {
+        match self {
+            Self::Consul(kv) => kv.list(prefix).await,
+            Self::Directory(kv) => kv.list(prefix).await,
+        }
+    }
+
+    async fn watch(&self, prefix: &Prefix, after: u64, wait: Duration) -> Result<Listing, KvError> {
+        match self {
+            Self::Consul(kv) => kv.watch(prefix, after, wait).await,
+            Self::Directory(kv) => kv.watch(prefix, after, wait).await,
+        }
+    }
+
+    async fn confirm(&self, prefix: &Prefix) -> Result<Outline, KvError> {
+        match self {
+            Self::Consul(kv) => kv.confirm(prefix).await,
+            Self::Directory(kv) => kv.confirm(prefix).await,
+        }
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Entry>, KvError> {
+        match self {
+            Self::Consul(kv) => kv.get(key).await,
+            Self::Directory(kv) => kv.get(key).await,
+        }
+    }
+
+    async fn table_index(&self, prefix: &Prefix) -> Result<u64, KvError> {
+        match self {
+            Self::Consul(kv) => kv.table_index(prefix).await,
+            Self::Directory(kv) => kv.table_index(prefix).await,
+        }
+    }
+
+    async fn transact(&self, operations: &[Operation]) -> Result<Outcome, KvError> {
+        match self {
+            Self::Consul(kv) => kv.transact(operations).await,
+            Self::Directory(kv) => kv.transact(operations).await,
+        }
+    }
+}

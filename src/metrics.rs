@@ -1,0 +1,325 @@
+//! Counters, and how they are shown.
+//!
+//! Each worker counts in its own memory; a scrape adds them up and reads the rest from what is in
+//! force. Labels come from closed sets: never a name that arrived over the wire.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+use crate::clock;
+use crate::domain::answer::{Answer, State};
+use crate::domain::authority::AuthorityName;
+use crate::domain::snapshot::ProblemKind;
+use crate::kv::KvError;
+use crate::store::Store;
+
+/// Counts of one kind of thing, by a label from a closed set.
+#[derive(Debug)]
+pub struct Counts<const N: usize>([AtomicU64; N]);
+
+/// What one agent worker counts.
+#[derive(Debug, Default)]
+pub struct WorkerCounters {
+    answers: Counts<7>,
+    silent: Counts<4>,
+    /// Failures of accept itself.
+    pub accept_errors: AtomicU64,
+    /// Connections open now.
+    pub open: AtomicU64,
+}
+
+/// Why a connection was closed without an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Silence {
+    /// This replica may not answer now.
+    NoAuthority,
+    /// Too many connections.
+    OverLimit,
+    /// The peer went away before it had asked.
+    Gone,
+    /// The peer did not take its answer.
+    Stuck,
+}
+
+/// What the watcher counts.
+#[derive(Debug, Default)]
+pub struct SourceCounters {
+    whole: Counts<4>,
+    light: Counts<4>,
+}
+
+/// Everything that a scrape shows.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+}
+
+#[derive(Debug)]
+struct Shown {
+    store: Arc<Store>,
+    workers: Vec<Arc<WorkerCounters>>,
+    source: Arc<SourceCounters>,
+}
+
+const ANSWERS: [&str; 7] = [
+    "ready",
+    "drain",
+    "maint",
+    "shadow",
+    "unknown_group",
+    "unknown_directive",
+    "unknown_request",
+];
+const SILENCES: [&str; 4] = ["no_authority", "over_limit", "gone", "stuck"];
+const READS: [&str; 4] = ["ok", "denied", "unreachable", "bad_answer"];
+
+impl<const N: usize> Default for Counts<N> {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| AtomicU64::new(0)))
+    }
+}
+
+impl<const N: usize> Counts<N> {
+    fn add(&self, at: usize) {
+        self.0[at].fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn get(&self, at: usize) -> u64 {
+        self.0[at].load(Ordering::Relaxed)
+    }
+}
+
+impl WorkerCounters {
+    /// One more answer.
+    pub fn answered(&self, answer: Answer) {
+        self.answers.add(match answer {
+            Answer::State(State::Ready(_)) => 0,
+            Answer::State(State::Drain) => 1,
+            Answer::State(State::Maint) => 2,
+            Answer::Shadow(_) => 3,
+            Answer::UnknownGroup => 4,
+            Answer::UnknownDirective => 5,
+            Answer::UnknownRequest => 6,
+        });
+    }
+
+    /// One more connection without an answer.
+    pub fn silent(&self, why: Silence) {
+        self.silent.add(match why {
+            Silence::NoAuthority => 0,
+            Silence::OverLimit => 1,
+            Silence::Gone => 2,
+            Silence::Stuck => 3,
+        });
+    }
+}
+
+impl SourceCounters {
+    /// One more whole reading.
+    pub fn whole(&self, error: Option<&KvError>) {
+        self.whole.add(outcome(error));
+    }
+
+    /// One more light read.
+    pub fn light(&self, error: Option<&KvError>) {
+        self.light.add(outcome(error));
+    }
+}
+
+fn outcome(error: Option<&KvError>) -> usize {
+    match error {
+        None => 0,
+        Some(KvError::Denied(_)) => 1,
+        Some(KvError::Unreachable(_) | KvError::OutcomeUnknown(_)) => 2,
+        Some(KvError::BadAnswer(_) | KvError::BadRequest(_) | KvError::ReadOnly(_)) => 3,
+    }
+}
+
+impl Metrics {
+    /// Everything that a scrape shows, read when it asks.
+    #[must_use]
+    pub fn new(
+        store: Arc<Store>,
+        workers: Vec<Arc<WorkerCounters>>,
+        source: Arc<SourceCounters>,
+    ) -> Self {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Shown {
+            store,
+            workers,
+            source,
+        }));
+        Self { registry }
+    }
+
+    /// The text of a scrape, in the `OpenMetrics` format.
+    ///
+    /// # Errors
+    /// Formatting errors of the encoder.
+    pub fn encode(&self) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+impl Collector for Shown {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.encode_agent(&mut encoder)?;
+        self.encode_source(&mut encoder)?;
+        self.encode_state(&mut encoder)
+    }
+}
+
+impl Shown {
+    fn sum(&self, count: impl Fn(&WorkerCounters) -> u64) -> u64 {
+        self.workers.iter().map(|worker| count(worker)).sum()
+    }
+
+    fn encode_agent(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let answers = |at| self.sum(|worker| worker.answers.get(at));
+        let help = "Agent checks answered, by answer";
+        counter(
+            encoder,
+            "tidegate_agent_answers",
+            help,
+            "answer",
+            &ANSWERS,
+            answers,
+        )?;
+        let silent = |at| self.sum(|worker| worker.silent.get(at));
+        let help = "Connections closed without an answer, by reason";
+        counter(
+            encoder,
+            "tidegate_agent_silent",
+            help,
+            "reason",
+            &SILENCES,
+            silent,
+        )?;
+        let errors = self.sum(|worker| worker.accept_errors.load(Ordering::Relaxed));
+        let help = "Failures of accept, such as no free descriptor";
+        let name = "tidegate_agent_accept_errors";
+        let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        ConstCounter::new(errors).encode(metric)?;
+        let open = self.sum(|worker| worker.open.load(Ordering::Relaxed));
+        gauge(
+            encoder,
+            "tidegate_agent_connections",
+            "Connections open now",
+            open,
+        )
+    }
+
+    fn encode_source(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Whole readings of the prefix, by outcome";
+        let whole = |at| self.source.whole.get(at);
+        counter(
+            encoder,
+            "tidegate_source_reads",
+            help,
+            "outcome",
+            &READS,
+            whole,
+        )?;
+        let help = "Light reads that renew the lease, by outcome";
+        let light = |at| self.source.light.get(at);
+        counter(
+            encoder,
+            "tidegate_source_light_reads",
+            help,
+            "outcome",
+            &READS,
+            light,
+        )
+    }
+
+    fn encode_state(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let published = self.store.load();
+        let now = clock::moment();
+        let authority = published.standing.name(now);
+        let names = AuthorityName::ALL.map(AuthorityName::as_str);
+        let is = |at: usize| u64::from(AuthorityName::ALL[at] == authority);
+        let help = "1 for the authority that this replica has, 0 for the others";
+        gauges(encoder, "tidegate_authority", help, "authority", &names, is)?;
+        if let Some(age) = published.standing.age(now) {
+            let help = "Time since the source last confirmed the listing, in seconds";
+            let name = "tidegate_confirmation_age_seconds";
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(age.as_secs_f64()).encode(metric)?;
+        }
+        let Some(snapshot) = &published.snapshot else {
+            return Ok(());
+        };
+        gauge(
+            encoder,
+            "tidegate_listing_index",
+            "Index of the listing in force",
+            snapshot.index,
+        )?;
+        let generation = snapshot.generation;
+        let help = "Generation of the listing in force";
+        gauge(
+            encoder,
+            "tidegate_listing_generation",
+            help,
+            generation.r#gen,
+        )?;
+        let help = "Directives in force";
+        let directives = snapshot.placed().count() as u64;
+        gauge(encoder, "tidegate_directives", help, directives)?;
+        let problems = snapshot.problems_at(clock::now());
+        let kinds = ProblemKind::ALL.map(ProblemKind::as_str);
+        let of = |at: usize| {
+            problems
+                .iter()
+                .filter(|problem| problem.kind == ProblemKind::ALL[at])
+                .count() as u64
+        };
+        let help = "Problems of single keys, by kind";
+        gauges(encoder, "tidegate_problems", help, "kind", &kinds, of)
+    }
+}
+
+fn counter(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    label: &str,
+    values: &[&str],
+    of: impl Fn(usize) -> u64,
+) -> fmt::Result {
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (at, value) in values.iter().enumerate() {
+        ConstCounter::new(of(at)).encode(family.encode_family(&[(label, *value)])?)?;
+    }
+    Ok(())
+}
+
+fn gauges(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    label: &str,
+    values: &[&str],
+    of: impl Fn(usize) -> u64,
+) -> fmt::Result {
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for (at, value) in values.iter().enumerate() {
+        ConstGauge::new(of(at)).encode(family.encode_family(&[(label, *value)])?)?;
+    }
+    Ok(())
+}
+
+fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
+    let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    ConstGauge::new(value).encode(metric)
+}

@@ -1,0 +1,293 @@
+//! Follows the source: reads it for ever, judges each reading, publishes what is believed.
+//!
+//! The rules are those of facts/consul.md section 7: contents are compared and never the index
+//! alone; after any error the next read carries no index; errors are retried for ever, with
+//! jitter; whole readings start at least [`READ_GAP_MIN`] apart.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::RngExt as _;
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::clock;
+use crate::domain::authority::{
+    Authority, AuthorityName, Findings, Judgement, Moment, Questions, Times,
+};
+use crate::domain::key::Prefix;
+use crate::domain::listing::{Listing, Outline};
+use crate::domain::snapshot::Snapshot;
+use crate::kv::{Kv, KvError};
+use crate::metrics::SourceCounters;
+use crate::store::{Published, Store};
+
+/// How long a blocking read waits: the bound of every wake that the source misses.
+pub const WAIT: Duration = Duration::from_secs(5);
+/// The least time between two whole readings. Polls are 2 s apart: nobody sees the difference.
+pub const READ_GAP_MIN: Duration = Duration::from_millis(100);
+/// The first and the longest pause after an error; a refused read returns within a millisecond.
+const RETRY: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
+
+/// The watcher of one prefix.
+pub struct Watcher<K> {
+    kv: Arc<K>,
+    prefix: Prefix,
+    times: Times,
+    authority: Authority,
+    snapshot: Option<Arc<Snapshot>>,
+    store: Arc<Store>,
+    counters: Arc<SourceCounters>,
+    /// The index to block on; `None`: read at once.
+    after: Option<u64>,
+    last_read: Option<Instant>,
+    errors_in_a_row: u32,
+    refused_in_a_row: u32,
+    shown: Option<AuthorityName>,
+}
+
+/// One outcome of waiting for the source.
+enum Heard {
+    /// A whole reading.
+    Reading { listing: Listing, sent: Moment },
+    /// A light read that renews nothing.
+    Doubt,
+    /// No answer that can be used.
+    Error(KvError),
+}
+
+impl<K: Kv> Watcher<K> {
+    /// A watcher that publishes into `store`.
+    pub fn new(
+        kv: Arc<K>,
+        prefix: Prefix,
+        times: Times,
+        store: Arc<Store>,
+        counters: Arc<SourceCounters>,
+    ) -> Self {
+        Self {
+            kv,
+            prefix,
+            times,
+            authority: Authority::new(times),
+            snapshot: None,
+            store,
+            counters,
+            after: None,
+            last_read: None,
+            errors_in_a_row: 0,
+            refused_in_a_row: 0,
+            shown: None,
+        }
+    }
+
+    /// Follows the source until `stop`.
+    pub async fn run(mut self, stop: CancellationToken) {
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = self.turn() => {}
+            }
+        }
+    }
+
+    /// One reading, from its pause to its publication.
+    async fn turn(&mut self) {
+        self.pause().await;
+        match self.hear().await {
+            Heard::Reading { listing, sent } => self.judge(listing, sent).await,
+            Heard::Doubt => self.after = None,
+            Heard::Error(error) => self.failed(error),
+        }
+        self.publish();
+    }
+
+    /// Keeps the gap between readings: a growing one with jitter between errors; between readings
+    /// that are refused one well within the lease, so that what holds this replica does not lapse.
+    async fn pause(&mut self) {
+        let gap = match self.errors_in_a_row.checked_sub(1) {
+            None if self.refused_in_a_row > 1 => self.times.light_read().max(READ_GAP_MIN),
+            None => READ_GAP_MIN,
+            Some(doublings) => {
+                let [first, longest] = RETRY;
+                let full = first.saturating_mul(1 << doublings.min(8)).min(longest);
+                full.mul_f64(rand::rng().random_range(0.5..=1.0))
+                    .max(READ_GAP_MIN)
+            }
+        };
+        if let Some(last) = self.last_read {
+            sleep_until(last + gap).await;
+        }
+        self.last_read = Some(Instant::now());
+    }
+
+    /// Waits for a whole reading, with light reads beside it.
+    async fn hear(&mut self) -> Heard {
+        let (kv, prefix) = (Arc::clone(&self.kv), self.prefix.clone());
+        let after = self.after;
+        let sent = clock::moment();
+        let whole = async {
+            match after {
+                Some(after) => kv.watch(&prefix, after, WAIT).await,
+                None => kv.list(&prefix).await,
+            }
+        };
+        tokio::pin!(whole);
+        loop {
+            tokio::select! {
+                biased;
+                read = &mut whole => {
+                    self.counters.whole(read.as_ref().err());
+                    return match read {
+                        Ok(listing) => Heard::Reading { listing, sent },
+                        Err(error) => Heard::Error(error),
+                    };
+                }
+                (outline, sent) = light_read(&*kv, &prefix, self.times.light_read()) => {
+                    self.counters.light(outline.as_ref().err());
+                    match outline {
+                        Ok(outline) if self.authority.confirmed(&outline, sent) => self.publish(),
+                        Ok(_) => return Heard::Doubt,
+                        Err(error) => return Heard::Error(error),
+                    }
+                }
+            }
+        }
+    }
+
+    async fn judge(&mut self, listing: Listing, sent: Moment) {
+        self.errors_in_a_row = 0;
+        let index = listing.index;
+        let mut judgement = self
+            .authority
+            .listed(listing.clone(), sent, clock::moment());
+        if let Judgement::Examine(questions) = judgement {
+            self.pause().await;
+            judgement = match examine(&*self.kv, &self.prefix, &questions).await {
+                Ok(findings) => self
+                    .authority
+                    .examined(listing, sent, &findings, clock::moment()),
+                Err(error) => {
+                    self.failed(error);
+                    return;
+                }
+            };
+        }
+        match judgement {
+            Judgement::Accepted { changed } => {
+                // An index that did not grow was handed out for other contents, or belongs to
+                // another history: blocking on it may sleep through a change.
+                let grew = self.after.is_none_or(|after| index > after);
+                let waited = clock::moment().since(sent) >= WAIT;
+                self.after = (grew || (self.after == Some(index) && waited)).then_some(index);
+                self.refused_in_a_row = 0;
+                if changed {
+                    self.compile();
+                }
+            }
+            Judgement::Refused | Judgement::Examine(_) => self.refused(),
+        }
+    }
+
+    fn refused(&mut self) {
+        self.after = None;
+        self.errors_in_a_row = 0;
+        self.refused_in_a_row = self.refused_in_a_row.saturating_add(1);
+    }
+
+    fn failed(&mut self, error: KvError) {
+        match error {
+            KvError::Denied(text) => {
+                self.authority.denied(text, clock::moment());
+                self.refused();
+            }
+            KvError::Unreachable(_)
+            | KvError::BadAnswer(_)
+            | KvError::BadRequest(_)
+            | KvError::ReadOnly(_)
+            | KvError::OutcomeUnknown(_) => {
+                self.after = None;
+                self.errors_in_a_row = self.errors_in_a_row.saturating_add(1);
+                if self.errors_in_a_row == 1 {
+                    warn!(%error, "the source cannot be read; trying for ever");
+                }
+            }
+        }
+    }
+
+    /// Compiles the listing in force, and says what changed.
+    fn compile(&mut self) {
+        let Some(listing) = self.authority.listing() else {
+            return;
+        };
+        match Snapshot::build(listing) {
+            Ok(snapshot) => {
+                info!(
+                    index = snapshot.index,
+                    generation = %snapshot.generation,
+                    keys = listing.entries.len(),
+                    problems = snapshot.problems.len(),
+                    "a new listing is in force"
+                );
+                for problem in &snapshot.problems {
+                    let kind = problem.kind.as_str();
+                    warn!(kind, path = %problem.path, "{}", problem.text);
+                }
+                self.snapshot = Some(Arc::new(snapshot));
+            }
+            // The authority accepts no listing without a sentinel.
+            Err(error) => warn!(%error, "an accepted listing does not compile"),
+        }
+    }
+
+    fn publish(&mut self) {
+        let standing = self.authority.standing().clone();
+        let verdict = standing.verdict(clock::moment());
+        if self.shown != Some(verdict.name) {
+            info!(authority = verdict.name.as_str(), "{}", verdict.reason);
+            self.shown = Some(verdict.name);
+        }
+        self.store.publish(Published {
+            snapshot: self.snapshot.clone(),
+            standing,
+        });
+    }
+}
+
+/// A light read after a pause, with the moment at which it was sent.
+async fn light_read<K: Kv>(
+    kv: &K,
+    prefix: &Prefix,
+    pause: Duration,
+) -> (Result<Outline, KvError>, Moment) {
+    sleep(pause).await;
+    let sent = clock::moment();
+    (kv.confirm(prefix).await, sent)
+}
+
+/// Asks the source what a doubtful reading needs.
+async fn examine<K: Kv>(
+    kv: &K,
+    prefix: &Prefix,
+    questions: &Questions,
+) -> Result<Findings, KvError> {
+    let mut findings = Findings {
+        table_index: kv.table_index(prefix).await?,
+        denied: None,
+        present: None,
+    };
+    for path in &questions.paths {
+        match kv.get(&prefix.key(path)).await {
+            Ok(None) => {}
+            Ok(Some(_)) => findings.present = Some(path.clone()),
+            Err(KvError::Denied(_)) => {
+                findings.denied = Some(path.clone());
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(findings)
+}

@@ -1,0 +1,20 @@
+//! Starts the real programs, awaits that they are ready, and ends them with the test.
+//!
+//! Everything here is blocking: a test is a story with one thread. Each started thing owns its
+//! folder and its ports, and gives both back in `Drop`; when the test panics, the folder stays and
+//! the ends of the logs are printed.
+
+#![allow(
+    dead_code,
+    reason = "a tool box: it holds a verb for each thing a program can do, used or not yet"
+)]
+
+pub(crate) mod consul;
+mod consul_calls;
+pub(crate) mod consul_cluster;
+pub(crate) mod folder;
+pub(crate) mod http;
+pub(crate) mod ports;
+pub(crate) mod process;
+pub(crate) mod tools;
+pub(crate) mod wait;
