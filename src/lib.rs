@@ -2,11 +2,14 @@
 //! HAProxy's own `agent-check`.
 
 pub mod agent;
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod domain;
 pub mod http;
 pub mod kv;
 pub mod metrics;
+pub mod serve;
 pub mod store;
+pub mod telemetry;
 pub mod watch;

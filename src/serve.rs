@@ -46,9 +46,9 @@ struct Tokens {
 ///
 /// # Errors
 /// When something cannot be bound or opened, or a part dies: the text names it.
-pub fn run(config: Config, source: Source) -> anyhow::Result<()> {
-    let connections_max = fit_descriptors(config.agent.connections_max)?;
-    let bound = bind(&config, connections_max)?;
+pub fn run(config: &Config, source: Source) -> anyhow::Result<()> {
+    let connections_max = fit_descriptors(config.agent.connections_max.get())?;
+    let bound = bind(config, connections_max)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name("control")
@@ -61,7 +61,7 @@ pub fn run(config: Config, source: Source) -> anyhow::Result<()> {
 fn bind(config: &Config, connections_max: usize) -> anyhow::Result<Bound> {
     let settings = agent::Settings {
         listen: config.agent.listen,
-        workers: config.agent.workers,
+        workers: config.agent.workers.get(),
         connections_max,
         replica: config.slot.clone(),
     };
@@ -74,7 +74,7 @@ fn bind(config: &Config, connections_max: usize) -> anyhow::Result<Bound> {
     Ok(Bound { agent, http })
 }
 
-async fn serve(config: Config, source: Source, bound: Bound) -> anyhow::Result<()> {
+async fn serve(config: &Config, source: Source, bound: Bound) -> anyhow::Result<()> {
     let tokens = Tokens::default();
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -145,10 +145,7 @@ async fn stop(tokens: &Tokens, threads: Vec<JoinHandle<()>>) {
     tokens.rest.cancel();
 }
 
-fn part_ended(
-    part: &str,
-    ended: Result<io::Result<()>, tokio::task::JoinError>,
-) -> anyhow::Error {
+fn part_ended(part: &str, ended: Result<io::Result<()>, tokio::task::JoinError>) -> anyhow::Error {
     match ended {
         Ok(Ok(())) => anyhow!("part `{part}` ended by itself"),
         Ok(Err(error)) => anyhow!("part `{part}` ended: {error}"),
@@ -160,9 +157,14 @@ fn part_ended(
 fn fit_descriptors(connections_max: usize) -> anyhow::Result<usize> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
     setrlimit(Resource::Nofile, raised).context("the limit of open files cannot be raised")?;
-    let Some(descriptors) = limit.maximum else { return Ok(connections_max) };
+    let Some(descriptors) = limit.maximum else {
+        return Ok(connections_max);
+    };
     let fitting = usize::try_from(descriptors.saturating_sub(DESCRIPTORS_RESERVED)).unwrap_or(1);
     if fitting < connections_max {
         warn!(

@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::Failure;
 use super::context::ConfigArgs;
 use super::write::{Change, ScopeArgs, WriteArgs};
-use super::Failure;
-use crate::clock;
 use crate::config::Flags;
 use crate::domain::answer::{Percent, State};
 use crate::domain::directive::{Desired, Directive, Plan};
@@ -15,7 +14,7 @@ use crate::domain::key::{CANARY, DirectiveKey, Target};
 use crate::domain::name::Name;
 
 /// How long `--disable` drains before maintenance.
-const DISABLE_AFTER: Duration = Duration::from_secs(60);
+const DISABLE_AFTER: Duration = Duration::from_mins(1);
 
 /// Set the state of the canary group.
 #[derive(Debug, Args)]
@@ -35,7 +34,10 @@ pub(super) struct Canary {
 /// The short names of the two environments.
 #[derive(Debug, Args)]
 #[group(multiple = false, conflicts_with = "environment")]
-#[expect(clippy::struct_excessive_bools, reason = "one flag each, at most one of them given")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "one flag each, at most one of them given"
+)]
 struct EnvironmentArgs {
     /// The environment gprd.
     #[arg(long)]
@@ -53,7 +55,10 @@ struct EnvironmentArgs {
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-#[expect(clippy::struct_excessive_bools, reason = "one flag each, exactly one of them given")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "one flag each, exactly one of them given"
+)]
 struct Wanted {
     /// Takes traffic.
     #[arg(long)]
@@ -79,7 +84,10 @@ impl Canary {
             None => flags,
         };
         let target = Target::Group(Name::parse(CANARY).expect("the canary's name is a name"));
-        let key = DirectiveKey { scope: self.scope.scope()?, target };
+        let key = DirectiveKey {
+            scope: self.scope.scope()?,
+            target,
+        };
         let context = self.config.open(&flags)?;
         let directive = Some(self.wanted.directive(&self.write));
         self.write.apply(&context, vec![Change { key, directive }])
@@ -101,13 +109,22 @@ impl EnvironmentArgs {
 impl Wanted {
     fn directive(&self, write: &WriteArgs) -> Directive {
         let desired = if self.ready || self.enable {
-            Desired::Ready { weight: Percent::FULL, ramp: None }
+            Desired::Ready {
+                weight: Percent::FULL,
+                ramp: None,
+            }
         } else if self.maint {
             Desired::Maint
         } else {
             Desired::Drain
         };
-        let then = self.disable.then_some(Plan { state: State::Maint, after: DISABLE_AFTER });
-        Directive { then, ..write.directive(desired, clock::now()) }
+        let then = self.disable.then_some(Plan {
+            state: State::Maint,
+            after: DISABLE_AFTER,
+        });
+        Directive {
+            then,
+            ..write.directive(desired)
+        }
     }
 }

@@ -24,7 +24,10 @@ impl CheckConfig {
         open(&config.kv)?;
         let mut text = String::new();
         for given in &config.given {
-            text += &format!("{} = {} ({})\n", given.setting.key, given.text, given.origin);
+            text += &format!(
+                "{} = {} ({})\n",
+                given.setting.key, given.text, given.origin
+            );
         }
         print(&text)
     }

@@ -2,10 +2,10 @@
 
 use clap::Args;
 
+use super::Failure;
 use super::context::ConfigArgs;
 use super::set::ServerArgs;
 use super::write::{Change, ScopeArgs, WriteArgs};
-use super::Failure;
 use crate::config::Flags;
 
 /// Clear server overrides.
@@ -25,7 +25,11 @@ impl Clear {
     pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
         let keys = self.servers.keys(&self.scope.scope()?)?;
         let context = self.config.open(flags)?;
-        let clear = |key| Change { key, directive: None };
-        self.write.apply(&context, keys.into_iter().map(clear).collect())
+        let clear = |key| Change {
+            key,
+            directive: None,
+        };
+        self.write
+            .apply(&context, keys.into_iter().map(clear).collect())
     }
 }

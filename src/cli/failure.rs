@@ -39,7 +39,10 @@ impl Failure {
 
     pub(super) fn parse(error: &clap::Error) -> Self {
         let text = error.render().to_string();
-        Self::new(Exit::Usage, text.strip_prefix("error: ").unwrap_or(&text).trim_end())
+        Self::new(
+            Exit::Usage,
+            text.strip_prefix("error: ").unwrap_or(&text).trim_end(),
+        )
     }
 }
 

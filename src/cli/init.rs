@@ -30,7 +30,9 @@ pub(super) struct Init {
 
 impl Init {
     pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
-        let config = self.config.load(&flags.clone().with("standalone", "true"))?;
+        let config = self
+            .config
+            .load(&flags.clone().with("standalone", "true"))?;
         if let KvSource::Directory(path) = &config.kv {
             fs::create_dir_all(path).map_err(|error| {
                 Failure::new(Exit::Failed, format!("{}: {error}", path.display()))
@@ -44,7 +46,10 @@ impl Init {
         match Generation::read(&listing) {
             Err(SentinelError::Empty | SentinelError::Missing(_)) => {}
             Ok(generation) => {
-                let text = format!("{} is set up already, generation {generation}", context.prefix);
+                let text = format!(
+                    "{} is set up already, generation {generation}",
+                    context.prefix
+                );
                 return Err(Failure::new(Exit::Refused, text));
             }
             Err(error @ (SentinelError::Unreadable(_) | SentinelError::Schema(_))) => {
@@ -62,11 +67,20 @@ impl Init {
         };
         let mut operations = vec![set(META, meta.clone())];
         if !listing.entries.contains_key(CANARY_STATE) {
-            let ready = Desired::Ready { weight: Percent::FULL, ramp: None };
-            operations.push(set(CANARY_STATE, self.write.directive(ready, now).to_json()));
+            let ready = Desired::Ready {
+                weight: Percent::FULL,
+                ramp: None,
+            };
+            operations.push(set(CANARY_STATE, self.write.directive(ready).to_json()));
         }
-        let text: String = operations.iter().map(|op| format!("{}\n", op.key())).collect();
+        let text: String = operations
+            .iter()
+            .map(|op| format!("{}\n", op.key()))
+            .collect();
         context.block_on(commit(&context.source, &operations, &context.prefix, &meta))?;
-        print(&format!("{text}{} is set up, generation {generation}\n", context.environment))
+        print(&format!(
+            "{text}{} is set up, generation {generation}\n",
+            context.environment
+        ))
     }
 }

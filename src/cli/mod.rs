@@ -25,7 +25,12 @@ use crate::config::Flags;
 
 /// Desired state of an `HAProxy` fleet: served to agent checks, and written.
 #[derive(Debug, Parser)]
-#[command(name = "tidegate", version, subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    name = "tidegate",
+    version,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
 #[command(after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
@@ -71,7 +76,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
         Err(error) => return print(&error.render().to_string()),
     };
     let cli = Cli::from_arg_matches(&matches).map_err(|error| Failure::parse(&error))?;
-    let flags = matches.subcommand().map(|(_, matches)| flags(matches)).unwrap_or_default();
+    let flags = matches
+        .subcommand()
+        .map(|(_, matches)| flags(matches))
+        .unwrap_or_default();
     match cli.command {
         Command::Serve(serve) => serve.run(&flags),
         Command::Init(init) => init.run(&flags),
@@ -92,9 +100,7 @@ fn command() -> clap::Command {
         command = command.mut_subcommand(name, |c| c.args(Flags::args()));
     }
     for name in ["init", "explain", "canary", "set", "clear"] {
-        let of_the_store = Flags::args().filter(|arg| {
-            STORE_FLAGS.contains(&arg.get_id().as_str())
-        });
+        let of_the_store = Flags::args().filter(|arg| STORE_FLAGS.contains(&arg.get_id().as_str()));
         command = command.mut_subcommand(name, |c| c.args(of_the_store));
     }
     command
@@ -107,10 +113,14 @@ fn flags(matches: &ArgMatches) -> Flags {
 /// Writes to standard output. A reader that has gone is no error.
 fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(Exit::Failed, format!("standard output: {error}")))
-        }
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
+            Exit::Failed,
+            format!("standard output: {error}"),
+        )),
         Ok(()) | Err(_) => Ok(()),
     }
 }

@@ -5,7 +5,6 @@ use clap::Args;
 use super::context::ConfigArgs;
 use super::write::{Change, ScopeArgs, WriteArgs};
 use super::{Exit, Failure};
-use crate::clock;
 use crate::config::Flags;
 use crate::domain::directive::{Desired, Directive};
 use crate::domain::key::{DirectiveKey, Scope, Target};
@@ -37,14 +36,16 @@ pub(super) struct ServerArgs {
 
 impl Set {
     pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
-        let now = clock::now();
-        let change = |key| {
-            let directive = Some(self.write.directive(self.state.clone(), now));
-            Change { key, directive }
+        // One change, one id, whichever number of servers.
+        let directive = self.write.directive(self.state.clone());
+        let change = |key| Change {
+            key,
+            directive: Some(directive.clone()),
         };
         let keys = self.servers.keys(&self.scope.scope()?)?;
         let context = self.config.open(flags)?;
-        self.write.apply(&context, keys.into_iter().map(change).collect())
+        self.write
+            .apply(&context, keys.into_iter().map(change).collect())
     }
 }
 
@@ -55,7 +56,10 @@ impl ServerArgs {
         for text in &self.servers {
             let id = ServerId::parse(text)
                 .map_err(|error| Failure::new(Exit::Usage, format!("{text:?}: {error}")))?;
-            let key = DirectiveKey { scope: scope.clone(), target: Target::Server(id) };
+            let key = DirectiveKey {
+                scope: scope.clone(),
+                target: Target::Server(id),
+            };
             if !keys.contains(&key) {
                 keys.push(key);
             }

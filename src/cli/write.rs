@@ -4,7 +4,6 @@ use std::env;
 
 use bytes::Bytes;
 use clap::Args;
-use jiff::Timestamp;
 
 use super::context::Context;
 use super::{Exit, Failure, print};
@@ -56,14 +55,17 @@ impl WriteArgs {
     /// Who writes.
     pub(super) fn author(&self) -> String {
         let variable = |name: &&str| env::var(name).ok().filter(|value| !value.is_empty());
-        let found = self.by.clone().or_else(|| AUTHOR_VARIABLES.iter().find_map(variable));
+        let found = self
+            .by
+            .clone()
+            .or_else(|| AUTHOR_VARIABLES.iter().find_map(variable));
         found.unwrap_or_else(|| "unknown".to_owned())
     }
 
-    /// A directive with its author, counted from `now`.
-    pub(super) fn directive(&self, desired: Desired, now: Timestamp) -> Directive {
+    /// A directive with its author and a change id of its own, counted from now.
+    pub(super) fn directive(&self, desired: Desired) -> Directive {
         Directive {
-            since: Some(now),
+            since: Some(clock::now()),
             author: Author {
                 by: Some(self.author()),
                 reason: self.reason.clone(),
@@ -96,7 +98,10 @@ impl WriteArgs {
         let meta = next.to_json(clock::now(), &self.author());
         let operations = operations(&context.prefix, &listing, &changes, &meta)?;
         context.block_on(commit(&context.source, &operations, &context.prefix, &meta))?;
-        print(&format!("{text}written to {} as generation {next}\n", context.environment))
+        print(&format!(
+            "{text}written to {} as generation {next}\n",
+            context.environment
+        ))
     }
 }
 
@@ -124,7 +129,8 @@ pub(super) async fn commit<K: Kv>(
         Ok(Outcome::Committed { .. }) => Ok(()),
         Ok(Outcome::Conflict { key }) => {
             let key = key.map(|key| format!(" ({key})")).unwrap_or_default();
-            let text = format!("somebody else wrote meanwhile{key}; nothing was written: look again");
+            let text =
+                format!("somebody else wrote meanwhile{key}; nothing was written: look again");
             Err(Failure::new(Exit::Conflict, text))
         }
         Err(KvError::OutcomeUnknown(error)) => {
@@ -179,9 +185,15 @@ fn operations(
     let change = |change: &Change| {
         let (key, expect) = (prefix.key(&change.key), expect(&change.key.to_string()));
         match &change.directive {
-            Some(directive) => Operation::Set { key, value: directive.to_json().into(), expect },
+            Some(directive) => Operation::Set {
+                key,
+                value: directive.to_json().into(),
+                expect,
+            },
             None => Operation::Delete { key, expect },
         }
     };
-    Ok(std::iter::once(sentinel).chain(changes.iter().map(change)).collect())
+    Ok(std::iter::once(sentinel)
+        .chain(changes.iter().map(change))
+        .collect())
 }

@@ -8,12 +8,12 @@ use std::ffi::OsString;
 use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::domain::key::Prefix;
 use crate::domain::name::Name;
 
+pub use crate::kv::source::KvSource;
 pub use errors::{ConfigError, ConfigErrors, Origin};
 pub use flags::Flags;
 pub use layers::{FILE_BYTES_MAX, Given};
@@ -51,15 +51,6 @@ pub struct Config {
     pub log: LogConfig,
     /// Which value counts for each setting and where it came from, in the settings' order.
     pub given: Vec<Given>,
-}
-
-/// Where desired state is kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KvSource {
-    /// Consul, found through its own variables.
-    Consul,
-    /// A folder whose files are the keys.
-    Directory(PathBuf),
 }
 
 /// The listener for agent checks.
@@ -137,14 +128,5 @@ impl fmt::Debug for Sources<'_> {
             .field("flags", &self.flags)
             .field("cores", &self.cores)
             .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Display for KvSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Consul => f.write_str("consul"),
-            Self::Directory(path) => write!(f, "dir:{}", path.display()),
-        }
     }
 }

@@ -112,7 +112,7 @@ impl Answer {
         let start = line.len();
         match self {
             Self::State(State::Ready(percent)) => {
-                put(line, format_args!("up ready {}%", percent.0))
+                put(line, format_args!("up ready {}%", percent.0));
             }
             Self::State(State::Drain) => put(line, format_args!("up drain")),
             Self::State(State::Maint) => put(line, format_args!("up maint")),
@@ -216,7 +216,7 @@ mod tests {
             let origin = Origin { index, replica: Name::parse(&replica).unwrap() };
             let line = Answer::State(State::Ready(Percent::new(percent).unwrap())).to_line(&origin);
             prop_assert!(line.len() <= ANSWER_BYTES_MAX);
-            prop_assert_eq!(line.iter().filter(|&&b| b == b'\n').count(), 1);
+            prop_assert_eq!(line.iter().position(|&b| b == b'\n'), Some(line.len() - 1));
             let allowed = |b: &u8| b.is_ascii_alphanumeric() || b" ._:/=-#%\n".contains(b);
             prop_assert!(line.iter().all(allowed));
         }

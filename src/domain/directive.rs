@@ -178,6 +178,14 @@ impl Directive {
         wire::write(self)
     }
 
+    /// Whether both ask for the same, whoever wrote them and whenever: writing the one over the
+    /// other would only restart its ramp or plan.
+    #[must_use]
+    pub fn asks_the_same(&self, other: &Self) -> bool {
+        let asked = |d: &Self| (d.desired.clone(), d.then, d.expiry, d.force);
+        asked(self) == asked(other)
+    }
+
     /// Whether it no longer counts: past its end, and to be lifted there. Once true it stays so.
     #[must_use]
     pub fn is_lifted(&self, now: Timestamp) -> bool {

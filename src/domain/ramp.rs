@@ -16,7 +16,7 @@ pub const STEPS_MAX: usize = 100;
 /// The shortest time between two steps: HAProxy learns of a step at its next poll only.
 pub const EVERY_MIN: Duration = Duration::from_secs(1);
 /// The longest time that a ramp or plan may name: a year. More is a typing error.
-pub const SPAN_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
+pub const SPAN_MAX: Duration = Duration::from_hours(366 * 24);
 
 /// A gradual undrain.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 
 use super::Pages;
 use crate::clock;
+use crate::domain::directive::Directive;
 use crate::domain::explain::Explanation;
 use crate::domain::name::Name;
 use crate::domain::snapshot::{Placed, Problem, Snapshot};
@@ -136,11 +137,7 @@ impl ListingView {
 
 impl PlacedView {
     fn new(placed: &Placed) -> Self {
-        let json = placed
-            .directive
-            .as_ref()
-            .map(|directive| directive.to_json())
-            .ok();
+        let json = placed.directive.as_ref().map(Directive::to_json).ok();
         Self {
             path: placed.path.clone(),
             modify_index: placed.modify_index,

@@ -1,5 +1,6 @@
 //! The store that the configuration names.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,12 +12,12 @@ use crate::clock;
 use crate::domain::key::Prefix;
 use crate::domain::listing::{Entry, Listing};
 
-/// Which store.
+/// Where desired state is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum KvSource {
     /// Consul, found through the variables of its own command line.
     Consul,
-    /// A folder.
+    /// A folder whose files are the keys.
     Directory(PathBuf),
 }
 
@@ -33,17 +34,26 @@ impl Source {
     ///
     /// # Errors
     /// Text for the person who can mend it, one line for each thing that is wrong.
-    pub fn open(kind: &Kind, lookup: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+    pub fn open(kind: &KvSource, lookup: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         match kind {
-            Kind::Consul => {
+            KvSource::Consul => {
                 let settings =
                     ConsulSettings::from_lookup(lookup).map_err(|errors| errors.to_string())?;
                 let kv = ConsulKv::new(settings).map_err(|errors| errors.to_string())?;
                 Ok(Self::Consul(Box::new(kv)))
             }
-            Kind::Directory(path) => DirectoryKv::open(path, clock::now)
+            KvSource::Directory(path) => DirectoryKv::open(path, clock::now)
                 .map(Self::Directory)
                 .map_err(|error| error.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for KvSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Consul => f.write_str("consul"),
+            Self::Directory(path) => write!(f, "dir:{}", path.display()),
         }
     }
 }

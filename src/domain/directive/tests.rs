@@ -108,7 +108,7 @@ fn every_field_is_read() {
     let ramp = Ramp {
         by: By::Nodes(nodes),
         steps: [5, 25, 50].map(|s| Percent::new(s).unwrap()).to_vec(),
-        every: Some(Duration::from_secs(120)),
+        every: Some(Duration::from_mins(2)),
     };
     let directive = Directive {
         desired: Desired::Ready {
@@ -117,7 +117,7 @@ fn every_field_is_read() {
         },
         then: Some(Plan {
             state: State::Drain,
-            after: Duration::from_secs(3600),
+            after: Duration::from_hours(1),
         }),
         since: Some(at("2026-11-30T09:00:00Z")),
         expiry: Some(Expiry {

@@ -197,7 +197,7 @@ pub(crate) fn read_ramp(wire: WireRamp, weight: Percent) -> Result<Ramp, Directi
             By::Weight
         }
         WireBy::Nodes => By::Nodes(Nodes {
-            order: read_order(wire.nodes.unwrap_or_default())?,
+            order: read_order(&wire.nodes.unwrap_or_default())?,
             seed: wire.seed,
             rest: match wire.rest {
                 None | Some(WireRest::Drain) => Rest::Drain,
@@ -216,8 +216,8 @@ fn read_steps(wire: &[u64]) -> Result<Vec<Percent>, DirectiveError> {
             wire.len()
         ));
     }
-    if let Some(pair) = wire.windows(2).find(|pair| pair[0] >= pair[1]) {
-        return refuse(format!("{} does not grow from {}", pair[1], pair[0]));
+    if let Some((low, high)) = wire.iter().zip(&wire[1..]).find(|(low, high)| low >= high) {
+        return refuse(format!("{high} does not grow from {low}"));
     }
     let step = |&step| {
         let text = format!("{step} is no percentage of 1 to 100");
@@ -226,7 +226,7 @@ fn read_steps(wire: &[u64]) -> Result<Vec<Percent>, DirectiveError> {
     wire.iter().map(step).collect()
 }
 
-fn read_order(wire: Vec<String>) -> Result<Order, DirectiveError> {
+fn read_order(wire: &[String]) -> Result<Order, DirectiveError> {
     let names: Result<Vec<_>, _> = wire
         .iter()
         .map(|text| Name::parse(text).map_err(|e| DirectiveError::Nodes(format!("{text:?}: {e}"))))
