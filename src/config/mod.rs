@@ -8,11 +8,11 @@ use std::ffi::OsString;
 use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::domain::key::Prefix;
 use crate::domain::name::Name;
+use crate::kv::source::Kind as SourceKind;
 
 pub use errors::{ConfigError, ConfigErrors, Origin};
 pub use flags::Flags;
@@ -36,7 +36,7 @@ pub struct Config {
     /// What is watched: `<root>/<environment>/`.
     pub prefix: Prefix,
     /// Where desired state is kept.
-    pub kv: KvSource,
+    pub kv: SourceKind,
     /// This replica's name; at most [`settings::SLOT_BYTES_MAX`] bytes.
     pub slot: Name,
     /// Whether there is no other replica. Always so in this version.
@@ -53,24 +53,15 @@ pub struct Config {
     pub given: Vec<Given>,
 }
 
-/// Where desired state is kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KvSource {
-    /// Consul, found through its own variables.
-    Consul,
-    /// A folder whose files are the keys.
-    Directory(PathBuf),
-}
-
 /// The listener for agent checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AgentConfig {
     /// Where it listens.
     pub listen: SocketAddr,
     /// Threads; 1 to 256.
-    pub workers: NonZeroUsize,
+    pub workers: usize,
     /// The most connections at once over all workers; 1 to 1,000,000.
-    pub connections_max: NonZeroUsize,
+    pub connections_max: usize,
 }
 
 /// The listener for health, metrics and the API.
@@ -137,14 +128,5 @@ impl fmt::Debug for Sources<'_> {
             .field("flags", &self.flags)
             .field("cores", &self.cores)
             .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Display for KvSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Consul => f.write_str("consul"),
-            Self::Directory(path) => write!(f, "dir:{}", path.display()),
-        }
     }
 }
