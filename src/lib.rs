@@ -3,6 +3,7 @@
 
 pub mod agent;
 pub mod clock;
+pub mod config;
 pub mod domain;
 pub mod http;
 pub mod kv;

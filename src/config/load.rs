@@ -1,0 +1,235 @@
+//! From texts to a configuration: each value by itself, then what must hold between them.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tracing_subscriber::EnvFilter;
+
+use super::errors::{ConfigError, ConfigErrors, Origin};
+use super::layers::{Given, gather};
+use super::settings::{Default, Kind, SETTINGS, SLOT_BYTES_MAX, Setting};
+use super::{AgentConfig, Config, HttpConfig, LogConfig, LogFormat, Sources};
+use crate::domain::key::Prefix;
+use crate::domain::name::Name;
+use crate::kv::source::Kind as SourceKind;
+
+pub(super) fn load(sources: &Sources<'_>) -> Result<Config, ConfigErrors> {
+    let mut errors = Vec::new();
+    let given = gather(sources, &mut errors);
+    let mut loader = Loader { given, errors };
+    let config = loader.config();
+    match config {
+        Some(config) if loader.errors.is_empty() => Ok(config),
+        Some(_) | None => Err(ConfigErrors::new(loader.errors)),
+    }
+}
+
+struct Loader {
+    /// What counts first.
+    given: Vec<Given>,
+    errors: Vec<ConfigError>,
+}
+
+impl Loader {
+    /// Every setting is looked at before the first missing one ends it.
+    fn config(&mut self) -> Option<Config> {
+        let environment = self.pick("environment", name);
+        let root = self.pick("root", root);
+        let kv = self.pick("kv", kv);
+        let slot = self.pick("slot", slot);
+        let standalone = self.pick("standalone", switch);
+        let poll_interval = self.pick("poll_interval", span);
+        let agent_listen = self.pick("agent.listen", address);
+        let workers = self.pick("agent.workers", count);
+        let connections_max = self.pick("agent.connections_max", count);
+        let http_listen = self.pick("http.listen", address);
+        let format = self.pick("log.format", log_format);
+        let level = self.pick("log.level", filter);
+        let standalone = self.check_standalone(kv.as_ref(), standalone);
+        self.check_listeners(agent_listen, http_listen);
+        let (environment, root) = (environment?, root?);
+        Some(Config {
+            prefix: Prefix::new(&root, environment.as_str())
+                .expect("the root's segments and the environment are names"),
+            environment,
+            root,
+            kv: kv?,
+            slot: slot?,
+            standalone,
+            poll_interval: poll_interval?,
+            agent: AgentConfig {
+                listen: agent_listen?,
+                workers: workers?,
+                connections_max: connections_max?,
+            },
+            http: HttpConfig {
+                listen: http_listen?,
+            },
+            log: LogConfig {
+                format: format?,
+                level: level?,
+            },
+            given: self.counting(),
+        })
+    }
+
+    /// Reads every value of a setting; the first one counts.
+    fn pick<T>(&mut self, key: &str, parse: fn(&Setting, &str) -> Result<T, String>) -> Option<T> {
+        let mut values = Vec::new();
+        for given in self.given.iter().filter(|given| given.setting.key == key) {
+            let value = parse(given.setting, &given.text).map_err(|text| {
+                let error = ConfigError::new(given.origin.clone(), key, text);
+                self.errors.push(error);
+            });
+            values.push(value.ok());
+        }
+        let setting = SETTINGS.iter().find(|setting| setting.key == key);
+        if let (true, Some(setting)) = (values.is_empty(), setting)
+            && setting.default == Default::Required
+            && !self.errors.iter().any(|error| error.is_about(key))
+        {
+            let text = format!(
+                "required; give --{}, {} or {key} in the file",
+                setting.flag, setting.variable
+            );
+            self.errors
+                .push(ConfigError::new(Origin::Default, key, text));
+        }
+        values.into_iter().next().flatten()
+    }
+
+    fn check_standalone(&mut self, kv: Option<&SourceKind>, said: Option<bool>) -> bool {
+        let refused = match (kv, said) {
+            (Some(SourceKind::Consul), None | Some(false)) => {
+                "required with kv = \"consul\" in this version: replicas do not know of each other \
+                 yet, and two that disagree would make servers flap. Run one, with --standalone"
+            }
+            (Some(SourceKind::Directory(_)), Some(false)) => {
+                "a folder serves one replica, so it cannot be false with kv = \"dir:...\""
+            }
+            (Some(SourceKind::Directory(_)), None) | (_, Some(true)) => return true,
+            (None, None | Some(false)) => return false,
+        };
+        let origin = self.origin("standalone");
+        self.errors
+            .push(ConfigError::new(origin, "standalone", refused));
+        false
+    }
+
+    fn check_listeners(&mut self, agent: Option<SocketAddr>, http: Option<SocketAddr>) {
+        let (Some(agent), Some(http)) = (agent, http) else {
+            return;
+        };
+        let overlap =
+            agent.ip() == http.ip() || agent.ip().is_unspecified() || http.ip().is_unspecified();
+        // Port 0 is any free port, each time another.
+        if agent.port() == http.port() && agent.port() != 0 && overlap {
+            let text = format!(
+                "{http} takes the same port as agent.listen ({agent}, {})",
+                self.origin("agent.listen")
+            );
+            let origin = self.origin("http.listen");
+            self.errors
+                .push(ConfigError::new(origin, "http.listen", text));
+        }
+    }
+
+    fn origin(&self, key: &str) -> Origin {
+        let counts = self.given.iter().find(|given| given.setting.key == key);
+        counts.map_or(Origin::Default, |given| given.origin.clone())
+    }
+
+    fn counting(&self) -> Vec<Given> {
+        let of = |setting: &Setting| {
+            let mut given = self.given.iter();
+            given
+                .find(|given| given.setting.key == setting.key)
+                .cloned()
+        };
+        SETTINGS.iter().filter_map(of).collect()
+    }
+}
+
+fn name(_: &Setting, text: &str) -> Result<Name, String> {
+    Name::parse(text).map_err(|error| error.to_string())
+}
+
+fn root(_: &Setting, text: &str) -> Result<String, String> {
+    Prefix::new(text, "any")
+        .map(|_| text.to_owned())
+        .map_err(|error| format!("every segment of the path is a name, but {error}"))
+}
+
+fn kv(_: &Setting, text: &str) -> Result<SourceKind, String> {
+    match text.strip_prefix("dir:") {
+        Some("") => Err("the path is missing; write dir:PATH".to_owned()),
+        Some(path) if path.contains('\0') => Err("a path holds no zero byte".to_owned()),
+        Some(path) => Ok(SourceKind::Directory(PathBuf::from(path))),
+        None if text == "consul" => Ok(SourceKind::Consul),
+        None => Err(format!("{text:?} is neither consul nor dir:PATH")),
+    }
+}
+
+fn slot(setting: &Setting, text: &str) -> Result<Name, String> {
+    if text.len() > SLOT_BYTES_MAX {
+        return Err(format!(
+            "{} bytes; a slot has at most {SLOT_BYTES_MAX}",
+            text.len()
+        ));
+    }
+    name(setting, text)
+}
+
+fn switch(_: &Setting, text: &str) -> Result<bool, String> {
+    match text {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        other => Err(format!("{other:?} is neither true nor false")),
+    }
+}
+
+fn span(setting: &Setting, text: &str) -> Result<Duration, String> {
+    let span = humantime::parse_duration(text)
+        .map_err(|error| format!("{text:?} is no time such as 2s or 500ms: {error}"))?;
+    match setting.kind {
+        Kind::Span { min, max } if span < min || span > max => Err(format!(
+            "{text} is not between {} and {}",
+            humantime::format_duration(min),
+            humantime::format_duration(max)
+        )),
+        Kind::Span { .. } | Kind::Text | Kind::OneOf(_) | Kind::Count { .. } | Kind::Switch => {
+            Ok(span)
+        }
+    }
+}
+
+fn count(setting: &Setting, text: &str) -> Result<usize, String> {
+    let (min, max) = match setting.kind {
+        Kind::Count { min, max } => (min, max),
+        Kind::Text | Kind::OneOf(_) | Kind::Span { .. } | Kind::Switch => (1, u64::MAX),
+    };
+    let number = text.parse().ok().filter(|n| (min..=max).contains(n));
+    number
+        .and_then(|n| usize::try_from(n).ok())
+        .ok_or_else(|| format!("{text:?} is no whole number between {min} and {max}"))
+}
+
+fn address(_: &Setting, text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| format!("{text:?} is no address and port such as 0.0.0.0:8790 or [::]:8790"))
+}
+
+fn log_format(_: &Setting, text: &str) -> Result<LogFormat, String> {
+    match text {
+        "text" => Ok(LogFormat::Text),
+        "json" => Ok(LogFormat::Json),
+        other => Err(format!("{other:?} is neither text nor json")),
+    }
+}
+
+fn filter(_: &Setting, text: &str) -> Result<String, String> {
+    EnvFilter::try_new(text)
+        .map(|_| text.to_owned())
+        .map_err(|error| format!("{text:?} is no log filter: {error}"))
+}

@@ -1,0 +1,132 @@
+//! The configuration: one TOML file, flags and environment variables.
+//!
+//! A flag counts before a variable, a variable before the file, the file before the default.
+//! Every value that was given is checked, even where another one counts, and all errors are told
+//! at once. Reading is pure: the contents of the file and the variables come in as arguments.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use crate::domain::key::Prefix;
+use crate::domain::name::Name;
+use crate::kv::source::Kind as SourceKind;
+
+pub use errors::{ConfigError, ConfigErrors, Origin};
+pub use flags::Flags;
+pub use layers::{FILE_BYTES_MAX, Given};
+
+mod errors;
+mod flags;
+mod layers;
+mod load;
+pub mod settings;
+#[cfg(test)]
+mod tests;
+
+/// A configuration that holds together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// The environment.
+    pub environment: Name,
+    /// The KV path that all environments stand below.
+    pub root: String,
+    /// What is watched: `<root>/<environment>/`.
+    pub prefix: Prefix,
+    /// Where desired state is kept.
+    pub kv: SourceKind,
+    /// This replica's name; at most [`settings::SLOT_BYTES_MAX`] bytes.
+    pub slot: Name,
+    /// Whether there is no other replica. Always so in this version.
+    pub standalone: bool,
+    /// The smallest agent-inter of the fleet.
+    pub poll_interval: Duration,
+    /// The listener for agent checks.
+    pub agent: AgentConfig,
+    /// The listener for health, metrics and the API.
+    pub http: HttpConfig,
+    /// What is logged, and how.
+    pub log: LogConfig,
+    /// Which value counts for each setting and where it came from, in the settings' order.
+    pub given: Vec<Given>,
+}
+
+/// The listener for agent checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgentConfig {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Threads; 1 to 256.
+    pub workers: usize,
+    /// The most connections at once over all workers; 1 to 1,000,000.
+    pub connections_max: usize,
+}
+
+/// The listener for health, metrics and the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HttpConfig {
+    /// Where it listens.
+    pub listen: SocketAddr,
+}
+
+/// What is logged, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogConfig {
+    /// How lines are written.
+    pub format: LogFormat,
+    /// A filter that `tracing_subscriber::EnvFilter` reads.
+    pub level: String,
+}
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One object a line, for machines.
+    Json,
+}
+
+/// All that a configuration is made from.
+#[derive(Clone, Copy)]
+pub struct Sources<'a> {
+    /// The file, if there is one.
+    pub file: Option<ConfigFile<'a>>,
+    /// The flags.
+    pub flags: &'a Flags,
+    /// Looks an environment variable up.
+    pub variable: &'a dyn Fn(&str) -> Option<OsString>,
+    /// The number of cores, the default of `agent.workers`.
+    pub cores: NonZeroUsize,
+}
+
+/// The file's contents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConfigFile<'a> {
+    /// Its name, for errors.
+    pub name: &'a str,
+    /// Its bytes.
+    pub text: &'a [u8],
+}
+
+impl Config {
+    /// Reads a configuration.
+    ///
+    /// # Errors
+    /// Everything that is wrong with any of the sources.
+    pub fn load(sources: &Sources<'_>) -> Result<Self, ConfigErrors> {
+        load::load(sources)
+    }
+}
+
+impl fmt::Debug for Sources<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sources")
+            .field("file", &self.file)
+            .field("flags", &self.flags)
+            .field("cores", &self.cores)
+            .finish_non_exhaustive()
+    }
+}

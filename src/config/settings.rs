@@ -1,0 +1,274 @@
+//! The one table of settings. Parsing, `--help` and the documentation are made from it.
+
+use std::time::Duration;
+
+/// One setting and its three names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    /// Its name in the file; a dot separates the table from the key.
+    pub key: &'static str,
+    /// The flag, without its dashes.
+    pub flag: &'static str,
+    /// The environment variable. None of them is one that Kubernetes makes for a service called
+    /// `tidegate` (`TIDEGATE_PORT`, `TIDEGATE_SERVICE_HOST` and the like).
+    pub variable: &'static str,
+    /// What a value looks like, for `--help`.
+    pub value_name: &'static str,
+    /// What holds when nobody says anything.
+    pub default: Default,
+    /// Which values there are.
+    pub kind: Kind,
+    /// What it does, in one or two sentences.
+    pub doc: &'static str,
+}
+
+/// What holds when nobody says anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Default {
+    /// It must be said.
+    Required,
+    /// This text, as if it had been given.
+    Text(&'static str),
+    /// The number of cores.
+    Cores,
+    /// What another setting implies; the text says it.
+    Implied(&'static str),
+}
+
+/// Which values there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Text of a form of its own.
+    Text,
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// A whole number.
+    Count {
+        /// The least.
+        min: u64,
+        /// The most.
+        max: u64,
+    },
+    /// A time such as `2s` or `500ms`.
+    Span {
+        /// The least.
+        min: Duration,
+        /// The most.
+        max: Duration,
+    },
+    /// Yes or no. As a flag it takes no value.
+    Switch,
+}
+
+/// The longest slot name, in bytes: it stands in every answer, and an answer's comment
+/// stays short.
+pub const SLOT_BYTES_MAX: usize = 32;
+
+/// All settings, in the order of the documentation.
+pub const SETTINGS: [Setting; 12] = [
+    Setting {
+        key: "environment",
+        flag: "env",
+        variable: "TIDEGATE_ENV",
+        value_name: "NAME",
+        default: Default::Required,
+        kind: Kind::Text,
+        doc: "The environment: what is kept below <root>/<environment>/.",
+    },
+    Setting {
+        key: "root",
+        flag: "root",
+        variable: "TIDEGATE_ROOT",
+        value_name: "PATH",
+        default: Default::Text("frontend"),
+        kind: Kind::Text,
+        doc: "The KV path that all environments stand below.",
+    },
+    Setting {
+        key: "kv",
+        flag: "kv",
+        variable: "TIDEGATE_KV",
+        value_name: "consul|dir:PATH",
+        default: Default::Text("consul"),
+        kind: Kind::Text,
+        doc: "Where desired state is kept: Consul (found through the CONSUL_* variables), or a \
+              folder whose files are the keys.",
+    },
+    Setting {
+        key: "slot",
+        flag: "slot",
+        variable: "TIDEGATE_SLOT",
+        value_name: "NAME",
+        default: Default::Text("a"),
+        kind: Kind::Text,
+        doc: "This replica's name, shown in every answer; at most 32 bytes.",
+    },
+    Setting {
+        key: "standalone",
+        flag: "standalone",
+        variable: "TIDEGATE_STANDALONE",
+        value_name: "BOOL",
+        default: Default::Implied("true with kv = \"dir:...\", otherwise false"),
+        kind: Kind::Switch,
+        doc: "There is no other replica. Required with Consul in this version, in which replicas \
+              do not know of each other.",
+    },
+    Setting {
+        key: "poll_interval",
+        flag: "poll-interval",
+        variable: "TIDEGATE_POLL_INTERVAL",
+        value_name: "TIME",
+        default: Default::Text("2s"),
+        kind: Kind::Span {
+            min: Duration::from_millis(200),
+            max: Duration::from_mins(1),
+        },
+        doc: "The smallest agent-inter of the fleet. How long a reading counts follows from it.",
+    },
+    Setting {
+        key: "agent.listen",
+        flag: "agent-listen",
+        variable: "TIDEGATE_AGENT_LISTEN",
+        value_name: "ADDRESS:PORT",
+        // IANA has assigned neither 8790 nor 8791.
+        default: Default::Text("0.0.0.0:8790"),
+        kind: Kind::Text,
+        doc: "Where agent checks are answered. Behind a passthrough load balancer it must be a \
+              wildcard: the destination is the balancer's address.",
+    },
+    Setting {
+        key: "agent.workers",
+        flag: "agent-workers",
+        variable: "TIDEGATE_AGENT_WORKERS",
+        value_name: "COUNT",
+        default: Default::Cores,
+        kind: Kind::Count { min: 1, max: 256 },
+        doc: "Threads that answer agent checks, each with its own listener.",
+    },
+    Setting {
+        key: "agent.connections_max",
+        flag: "agent-connections-max",
+        variable: "TIDEGATE_AGENT_CONNECTIONS_MAX",
+        value_name: "COUNT",
+        default: Default::Text("16384"),
+        kind: Kind::Count {
+            min: 1,
+            max: 1_000_000,
+        },
+        doc: "The most agent connections open at once, over all workers. One more is closed \
+              without a byte.",
+    },
+    Setting {
+        key: "http.listen",
+        flag: "http-listen",
+        variable: "TIDEGATE_HTTP_LISTEN",
+        value_name: "ADDRESS:PORT",
+        default: Default::Text("0.0.0.0:8791"),
+        kind: Kind::Text,
+        doc: "Where health, metrics and the read-only API are served; not the agent's port.",
+    },
+    Setting {
+        key: "log.format",
+        flag: "log-format",
+        variable: "TIDEGATE_LOG_FORMAT",
+        value_name: "FORMAT",
+        default: Default::Text("text"),
+        kind: Kind::OneOf(&["text", "json"]),
+        doc: "How log lines are written.",
+    },
+    Setting {
+        key: "log.level",
+        flag: "log-level",
+        variable: "TIDEGATE_LOG_LEVEL",
+        value_name: "FILTER",
+        default: Default::Text("info"),
+        kind: Kind::Text,
+        doc: "What is logged: a level, or a filter such as info,tidegate::watch=debug.",
+    },
+];
+
+/// The setting of a key.
+#[must_use]
+pub fn find(key: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.key == key)
+}
+
+/// The known name that was probably meant, among the keys of the file.
+pub(super) fn nearest(key: &str) -> Option<&'static str> {
+    // A flag's name, or the key without its table, is the commonest slip.
+    let dashed = key.replace(['_', '.'], "-");
+    let last = |key: &'static str| key.rsplit('.').next().unwrap_or(key);
+    let by_name = SETTINGS
+        .iter()
+        .find(|setting| setting.flag == dashed || last(setting.key) == key);
+    by_name.map(|setting| setting.key).or_else(|| {
+        let near = SETTINGS
+            .iter()
+            .map(|setting| (distance(key, setting.key), setting.key));
+        near.filter(|(distance, _)| *distance <= DISTANCE_MAX.min(key.len() / 3))
+            .min()
+            .map(|(_, key)| key)
+    })
+}
+
+/// How many letters may differ for a known name to be suggested; in a short one, a third of it.
+const DISTANCE_MAX: usize = 3;
+/// A longer name is not compared: no known one is near it.
+const COMPARED_BYTES_MAX: usize = 64;
+
+/// Letters to insert, remove or replace to make one text the other (Levenshtein).
+fn distance(one: &str, other: &str) -> usize {
+    if one.len() > COMPARED_BYTES_MAX {
+        return usize::MAX;
+    }
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in other.bytes().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_three_names_of_a_setting_agree_and_are_its_own() {
+        for setting in SETTINGS {
+            let name = if setting.key == "environment" {
+                "env"
+            } else {
+                setting.key
+            };
+            assert_eq!(setting.flag, name.replace(['.', '_'], "-"));
+            let variable = name.replace('.', "_").to_uppercase();
+            assert_eq!(setting.variable, format!("TIDEGATE_{variable}"));
+            assert!(setting.doc.ends_with('.'), "{}", setting.key);
+        }
+        let keys: BTreeSet<_> = SETTINGS.iter().map(|setting| setting.key).collect();
+        assert_eq!(keys.len(), SETTINGS.len());
+    }
+
+    #[test]
+    fn a_slip_finds_the_name_that_was_meant() {
+        for (slip, meant) in [
+            ("agent.listn", Some("agent.listen")),
+            ("agent.connection_max", Some("agent.connections_max")),
+            ("env", Some("environment")),
+            ("poll-interval", Some("poll_interval")),
+            ("agent_listen", Some("agent.listen")),
+            ("workers", Some("agent.workers")),
+            ("something.else", None),
+            (&"x".repeat(10_000), None),
+        ] {
+            assert_eq!(nearest(slip), meant, "{slip}");
+        }
+    }
+}

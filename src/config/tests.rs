@@ -1,0 +1,290 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Least that a configuration needs.
+const LEAST: &str = "environment = 'gprd'\nkv = 'dir:/state'\n";
+
+fn load(
+    file: &[u8],
+    flags: &[(&'static str, &str)],
+    variables: &[(&str, &str)],
+) -> Result<Config, String> {
+    let flags = flags.iter().fold(Flags::default(), |flags, (key, text)| {
+        flags.with(key, *text)
+    });
+    let variables: BTreeMap<_, _> = variables.iter().copied().collect();
+    let sources = Sources {
+        file: Some(ConfigFile {
+            name: "tidegate.toml",
+            text: file,
+        }),
+        flags: &flags,
+        variable: &|name| variables.get(name).map(OsString::from),
+        cores: NonZeroUsize::new(3).unwrap(),
+    };
+    Config::load(&sources).map_err(|errors| errors.to_string())
+}
+
+fn check_errors(
+    file: &str,
+    flags: &[(&'static str, &str)],
+    variables: &[(&str, &str)],
+    expected: &[&str],
+) {
+    let errors = load(file.as_bytes(), flags, variables).unwrap_err();
+    let lines: Vec<_> = errors.lines().collect();
+    assert_eq!(lines, expected, "{file}");
+}
+
+#[test]
+fn what_nobody_says_has_its_default() {
+    let config = load(LEAST.as_bytes(), &[], &[]).unwrap();
+    assert_eq!(config.prefix.as_str(), "frontend/gprd/");
+    assert_eq!(config.kv, SourceKind::Directory("/state".into()));
+    assert_eq!(config.slot.as_str(), "a");
+    assert!(config.standalone);
+    assert_eq!(config.poll_interval, Duration::from_secs(2));
+    assert_eq!(config.agent.listen.to_string(), "0.0.0.0:8790");
+    assert_eq!(config.agent.workers, 3);
+    assert_eq!(config.agent.connections_max, 16_384);
+    assert_eq!(config.http.listen.to_string(), "0.0.0.0:8791");
+    assert_eq!(config.log.format, LogFormat::Text);
+    assert_eq!(config.log.level, "info");
+}
+
+#[test]
+fn every_setting_can_stand_in_the_file() {
+    let file = "
+        environment = 'gstg'
+        root = 'infra/lb'
+        kv = 'consul'
+        slot = 'b'
+        standalone = true
+        poll_interval = '500ms'
+        [agent]
+        listen = '[::]:9000'
+        workers = 0x10
+        connections_max = 1_000
+        [http]
+        listen = '127.0.0.1:9001'
+        [log]
+        format = 'json'
+        level = 'info,tidegate::watch=debug'
+    ";
+    let config = load(file.as_bytes(), &[], &[]).unwrap();
+    assert_eq!(config.prefix.as_str(), "infra/lb/gstg/");
+    assert_eq!(config.kv, SourceKind::Consul);
+    assert_eq!(config.agent.workers, 16);
+    assert_eq!(config.agent.connections_max, 1_000);
+    assert_eq!(config.log.format, LogFormat::Json);
+    assert_eq!(config.given.len(), settings::SETTINGS.len());
+    for given in &config.given {
+        assert!(matches!(given.origin, Origin::File { .. }), "{given:?}");
+    }
+}
+
+#[test]
+fn a_flag_counts_before_a_variable_before_the_file_before_the_default() {
+    let file = format!("{LEAST}slot = 'file'\n");
+    let flag = [("slot", "flag")];
+    let variable = [("TIDEGATE_SLOT", "variable")];
+    for (file, flags, variables, slot, origin) in [
+        (LEAST, &[][..], &[][..], "a", "default"),
+        (&file, &[], &[], "file", "tidegate.toml:3"),
+        (&file, &[], &variable, "variable", "TIDEGATE_SLOT"),
+        (&file, &flag, &variable, "flag", "--slot"),
+    ] {
+        let config = load(file.as_bytes(), flags, variables).unwrap();
+        assert_eq!(config.slot.as_str(), slot);
+        let given = config
+            .given
+            .iter()
+            .find(|given| given.setting.key == "slot");
+        assert_eq!(given.unwrap().origin.to_string(), origin);
+    }
+}
+
+#[test]
+fn all_errors_are_told_at_once_each_with_its_place() {
+    check_errors(
+        "kv = 'etcd'\nslott = 'a'\n\n[agent]\nlisten = 'here'\nworkers = '4'\n[else]\nx = 1\n",
+        &[
+            ("agent.connections_max", "0"),
+            ("log.level", "tidegate=loud"),
+        ],
+        &[("TIDEGATE_POLL_INTERVAL", "2"), ("TIDEGATE_ROOT", "")],
+        &[
+            "TIDEGATE_ROOT: empty; unset the variable to use the default",
+            "tidegate.toml:2: slott: unknown; did you mean slot?",
+            "tidegate.toml:6: agent.workers: expected a whole number, found string",
+            "tidegate.toml:7: else: unknown",
+            "environment: required; give --env, TIDEGATE_ENV or environment in the file",
+            "tidegate.toml:1: kv: \"etcd\" is neither consul nor dir:PATH",
+            "TIDEGATE_POLL_INTERVAL: \"2\" is no time such as 2s or 500ms: time unit needed, for \
+             example 2sec or 2ms",
+            "tidegate.toml:5: agent.listen: \"here\" is no address and port such as 0.0.0.0:8790 \
+             or [::]:8790",
+            "--agent-connections-max: \"0\" is no whole number between 1 and 1000000",
+            "--log-level: \"tidegate=loud\" is no log filter: error parsing level filter: \
+             expected one of \"off\", \"error\", \"warn\", \"info\", \"debug\", \"trace\", or a number \
+             0-5",
+        ],
+    );
+}
+
+#[test]
+fn a_value_out_of_its_range_is_refused() {
+    let long = "x".repeat(33);
+    for (key, text, error) in [
+        ("environment", "g/p", "--env: a name holds '/'"),
+        (
+            "root",
+            "a//b",
+            "--root: every segment of the path is a name, but a name is empty",
+        ),
+        ("kv", "dir:", "--kv: the path is missing"),
+        ("slot", &long, "--slot: 33 bytes; a slot has at most 32"),
+        ("slot", "", "--slot: a name is empty"),
+        (
+            "standalone",
+            "yes",
+            "--standalone: \"yes\" is neither true nor false",
+        ),
+        (
+            "standalone",
+            "false",
+            "--standalone: a folder serves one replica",
+        ),
+        (
+            "poll_interval",
+            "199ms",
+            "--poll-interval: 199ms is not between 200ms and 1m",
+        ),
+        (
+            "poll_interval",
+            "61s",
+            "--poll-interval: 61s is not between 200ms and 1m",
+        ),
+        (
+            "agent.workers",
+            "257",
+            "--agent-workers: \"257\" is no whole number between 1 and 256",
+        ),
+        (
+            "agent.workers",
+            "-1",
+            "--agent-workers: \"-1\" is no whole number",
+        ),
+        (
+            "agent.listen",
+            "localhost:1",
+            "--agent-listen: \"localhost:1\" is no address",
+        ),
+        (
+            "log.format",
+            "xml",
+            "--log-format: \"xml\" is neither text nor json",
+        ),
+    ] {
+        let errors = load(LEAST.as_bytes(), &[(key, text)], &[]).unwrap_err();
+        assert!(errors.starts_with(error), "{errors}");
+        assert_eq!(errors.lines().count(), 1, "{errors}");
+    }
+    for (key, text) in [
+        ("poll_interval", "200ms"),
+        ("poll_interval", "60s"),
+        ("agent.workers", "1"),
+        ("agent.workers", "256"),
+        ("agent.connections_max", "1000000"),
+    ] {
+        assert!(
+            load(LEAST.as_bytes(), &[(key, text)], &[]).is_ok(),
+            "{key} {text}"
+        );
+    }
+}
+
+#[test]
+fn a_value_that_does_not_count_is_checked_all_the_same() {
+    let file = format!("{LEAST}slot = 'a/b'\n");
+    let error = "tidegate.toml:3: slot: a name holds '/'; allowed are letters, digits and . _ : -";
+    check_errors(&file, &[("slot", "b")], &[], &[error]);
+}
+
+#[test]
+fn the_two_listeners_must_not_meet() {
+    for (agent, http, meet) in [
+        ("0.0.0.0:8790", "0.0.0.0:8790", true),
+        ("0.0.0.0:8790", "127.0.0.1:8790", true),
+        ("127.0.0.1:8790", "[::]:8790", true),
+        ("127.0.0.1:8790", "127.0.0.2:8790", false),
+        ("127.0.0.1:0", "127.0.0.1:0", false),
+    ] {
+        let flags = [("agent.listen", agent), ("http.listen", http)];
+        let loaded = load(LEAST.as_bytes(), &flags, &[]);
+        assert_eq!(loaded.is_err(), meet, "{agent} {http}");
+        if let Err(errors) = loaded {
+            let expected = format!(
+                "--http-listen: {http} takes the same port as agent.listen ({agent}, --agent-listen)"
+            );
+            assert_eq!(errors, expected);
+        }
+    }
+}
+
+#[test]
+fn consul_needs_standalone_in_this_version() {
+    let errors = load(b"environment = 'gprd'\nstandalone = false", &[], &[]).unwrap_err();
+    assert!(
+        errors.starts_with("tidegate.toml:2: standalone: required with kv = \"consul\""),
+        "{errors}"
+    );
+    let config = load(
+        b"environment = 'gprd'",
+        &[],
+        &[("TIDEGATE_STANDALONE", "1")],
+    )
+    .unwrap();
+    assert!(config.standalone);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_an_error_with_its_line() {
+    for (file, place) in [
+        (
+            &b"environment = 'gprd'\nkv = = 'x'"[..],
+            "tidegate.toml:2: ",
+        ),
+        (b"environment = 'gprd'\n\xff", "tidegate.toml:2: not UTF-8"),
+        (
+            b"agent = 1\nenvironment = 'g'",
+            "tidegate.toml:1: agent: expected a table, found integer",
+        ),
+        (b"slot = 'a'\nslot = 'b'", "tidegate.toml:2: "),
+    ] {
+        let errors = load(file, &[("kv", "dir:x")], &[]).unwrap_err();
+        assert!(errors.starts_with(place), "{errors}");
+    }
+    let large = vec![b'#'; FILE_BYTES_MAX + 1];
+    let errors = load(&large, &[("environment", "g"), ("kv", "dir:x")], &[]).unwrap_err();
+    assert_eq!(errors, "tidegate.toml:1: larger than 65536 bytes");
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_or_refused(file in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _either = load(&file, &[], &[]);
+    }
+
+    #[test]
+    fn any_text_near_a_file_is_read_or_refused(
+        file in "((agent|http|log|slot|kv|\\[agent\\]|\\[\\[log\\]\\]|'a'|\"\\PC{0,3}\"|=|\\.|\n|[0-9]{1,3}|\\{|\\}|,|true|#) ?){0,40}",
+    ) {
+        if let Err(errors) = load(file.as_bytes(), &[("environment", "g")], &[]) {
+            prop_assert!(!errors.is_empty());
+        }
+    }
+}
