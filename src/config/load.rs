@@ -1,7 +1,6 @@
 //! From texts to a configuration: each value by itself, then what must hold between them.
 
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,9 +9,10 @@ use tracing_subscriber::EnvFilter;
 use super::errors::{ConfigError, ConfigErrors, Origin};
 use super::layers::{Given, gather};
 use super::settings::{Default, Kind, SETTINGS, SLOT_BYTES_MAX, Setting};
-use super::{AgentConfig, Config, HttpConfig, KvSource, LogConfig, LogFormat, Sources};
+use super::{AgentConfig, Config, HttpConfig, LogConfig, LogFormat, Sources};
 use crate::domain::key::Prefix;
 use crate::domain::name::Name;
+use crate::kv::source::Kind as SourceKind;
 
 pub(super) fn load(sources: &Sources<'_>) -> Result<Config, ConfigErrors> {
     let mut errors = Vec::new();
@@ -99,16 +99,16 @@ impl Loader {
         values.into_iter().next().flatten()
     }
 
-    fn check_standalone(&mut self, kv: Option<&KvSource>, said: Option<bool>) -> bool {
+    fn check_standalone(&mut self, kv: Option<&SourceKind>, said: Option<bool>) -> bool {
         let refused = match (kv, said) {
-            (Some(KvSource::Consul), None | Some(false)) => {
+            (Some(SourceKind::Consul), None | Some(false)) => {
                 "required with kv = \"consul\" in this version: replicas do not know of each other \
                  yet, and two that disagree would make servers flap. Run one, with --standalone"
             }
-            (Some(KvSource::Directory(_)), Some(false)) => {
+            (Some(SourceKind::Directory(_)), Some(false)) => {
                 "a folder serves one replica, so it cannot be false with kv = \"dir:...\""
             }
-            (Some(KvSource::Directory(_)), None) | (_, Some(true)) => return true,
+            (Some(SourceKind::Directory(_)), None) | (_, Some(true)) => return true,
             (None, None | Some(false)) => return false,
         };
         let origin = self.origin("standalone");
@@ -161,12 +161,12 @@ fn root(_: &Setting, text: &str) -> Result<String, String> {
         .map_err(|error| format!("every segment of the path is a name, but {error}"))
 }
 
-fn kv(_: &Setting, text: &str) -> Result<KvSource, String> {
+fn kv(_: &Setting, text: &str) -> Result<SourceKind, String> {
     match text.strip_prefix("dir:") {
         Some("") => Err("the path is missing; write dir:PATH".to_owned()),
         Some(path) if path.contains('\0') => Err("a path holds no zero byte".to_owned()),
-        Some(path) => Ok(KvSource::Directory(PathBuf::from(path))),
-        None if text == "consul" => Ok(KvSource::Consul),
+        Some(path) => Ok(SourceKind::Directory(PathBuf::from(path))),
+        None if text == "consul" => Ok(SourceKind::Consul),
         None => Err(format!("{text:?} is neither consul nor dir:PATH")),
     }
 }
@@ -204,7 +204,7 @@ fn span(setting: &Setting, text: &str) -> Result<Duration, String> {
     }
 }
 
-fn count(setting: &Setting, text: &str) -> Result<NonZeroUsize, String> {
+fn count(setting: &Setting, text: &str) -> Result<usize, String> {
     let (min, max) = match setting.kind {
         Kind::Count { min, max } => (min, max),
         Kind::Text | Kind::OneOf(_) | Kind::Span { .. } | Kind::Switch => (1, u64::MAX),
@@ -212,7 +212,6 @@ fn count(setting: &Setting, text: &str) -> Result<NonZeroUsize, String> {
     let number = text.parse().ok().filter(|n| (min..=max).contains(n));
     number
         .and_then(|n| usize::try_from(n).ok())
-        .and_then(NonZeroUsize::new)
         .ok_or_else(|| format!("{text:?} is no whole number between {min} and {max}"))
 }
 

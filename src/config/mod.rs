@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::domain::key::Prefix;
 use crate::domain::name::Name;
+use crate::kv::source::Kind as SourceKind;
 
 pub use crate::kv::source::KvSource;
 pub use errors::{ConfigError, ConfigErrors, Origin};
@@ -36,7 +37,7 @@ pub struct Config {
     /// What is watched: `<root>/<environment>/`.
     pub prefix: Prefix,
     /// Where desired state is kept.
-    pub kv: KvSource,
+    pub kv: SourceKind,
     /// This replica's name; at most [`settings::SLOT_BYTES_MAX`] bytes.
     pub slot: Name,
     /// Whether there is no other replica. Always so in this version.
@@ -59,9 +60,9 @@ pub struct AgentConfig {
     /// Where it listens.
     pub listen: SocketAddr,
     /// Threads; 1 to 256.
-    pub workers: NonZeroUsize,
+    pub workers: usize,
     /// The most connections at once over all workers; 1 to 1,000,000.
-    pub connections_max: NonZeroUsize,
+    pub connections_max: usize,
 }
 
 /// The listener for health, metrics and the API.

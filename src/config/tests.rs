@@ -43,13 +43,13 @@ fn check_errors(
 fn what_nobody_says_has_its_default() {
     let config = load(LEAST.as_bytes(), &[], &[]).unwrap();
     assert_eq!(config.prefix.as_str(), "frontend/gprd/");
-    assert_eq!(config.kv, KvSource::Directory("/state".into()));
+    assert_eq!(config.kv, SourceKind::Directory("/state".into()));
     assert_eq!(config.slot.as_str(), "a");
     assert!(config.standalone);
     assert_eq!(config.poll_interval, Duration::from_secs(2));
     assert_eq!(config.agent.listen.to_string(), "0.0.0.0:8790");
-    assert_eq!(config.agent.workers.get(), 3);
-    assert_eq!(config.agent.connections_max.get(), 16_384);
+    assert_eq!(config.agent.workers, 3);
+    assert_eq!(config.agent.connections_max, 16_384);
     assert_eq!(config.http.listen.to_string(), "0.0.0.0:8791");
     assert_eq!(config.log.format, LogFormat::Text);
     assert_eq!(config.log.level, "info");
@@ -76,9 +76,9 @@ fn every_setting_can_stand_in_the_file() {
     ";
     let config = load(file.as_bytes(), &[], &[]).unwrap();
     assert_eq!(config.prefix.as_str(), "infra/lb/gstg/");
-    assert_eq!(config.kv, KvSource::Consul);
-    assert_eq!(config.agent.workers.get(), 16);
-    assert_eq!(config.agent.connections_max.get(), 1_000);
+    assert_eq!(config.kv, SourceKind::Consul);
+    assert_eq!(config.agent.workers, 16);
+    assert_eq!(config.agent.connections_max, 1_000);
     assert_eq!(config.log.format, LogFormat::Json);
     assert_eq!(config.given.len(), settings::SETTINGS.len());
     for given in &config.given {

@@ -26,7 +26,7 @@ struct Shared {
     changes: watch::Sender<()>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Table {
     index: u64,
     entries: BTreeMap<String, Entry>,
@@ -36,7 +36,8 @@ struct Table {
 }
 
 impl MemoryKv {
-    /// An empty store. Its first write gets index 1.
+    /// An empty store at index 1; its first write gets index 2. No store is ever at index 0,
+    /// which asks a watch to answer at once.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -178,6 +179,17 @@ impl Kv for MemoryKv {
     }
 }
 
+impl Default for Table {
+    fn default() -> Self {
+        Self {
+            index: 1,
+            entries: BTreeMap::new(),
+            tombstones: BTreeMap::new(),
+            fault: None,
+        }
+    }
+}
+
 impl Table {
     fn list(&self, prefix: &str) -> Listing {
         let entries: BTreeMap<_, _> = below(&self.entries, prefix)
@@ -266,13 +278,13 @@ mod tests {
 
         let watcher = kv.clone();
         let wait = Duration::from_millis(50);
-        let blocked = tokio::spawn(async move { watcher.watch(&prefix(), 3, wait).await });
+        let blocked = tokio::spawn(async move { watcher.watch(&prefix(), 4, wait).await });
         kv.restore(saved.clone(), index);
 
         let listing = blocked.await.unwrap().unwrap();
-        assert_eq!((listing.index, listing.entries.len()), (1, 1));
-        assert_eq!(kv.save(), (saved, 1));
-        assert_eq!(kv.table_index(&prefix()).await, Ok(1));
+        assert_eq!((listing.index, listing.entries.len()), (2, 1));
+        assert_eq!(kv.save(), (saved, 2));
+        assert_eq!(kv.table_index(&prefix()).await, Ok(2));
     }
 
     #[tokio::test]
@@ -284,7 +296,7 @@ mod tests {
         let before = kv.list(&prefix()).await.unwrap();
         kv.collect_tombstones();
         let after = kv.list(&prefix()).await.unwrap();
-        assert_eq!((before.index, after.index), (3, 1));
+        assert_eq!((before.index, after.index), (4, 2));
         assert!(before.same_contents(&after));
     }
 

@@ -37,7 +37,8 @@ pub trait Kv: Send + Sync + 'static {
     fn capabilities(&self) -> Capabilities;
 
     /// Reads every entry below the prefix, at once. No entry is an empty listing, never an error.
-    /// A folder marker of the prefix itself (Consul's web page makes one) is not below it.
+    /// A folder marker of the prefix itself (Consul's web page makes one) is not below it. The
+    /// index is never 0.
     ///
     /// # Errors
     /// See [`KvError`]. A listing known to be filtered by access rights is [`KvError::Denied`].

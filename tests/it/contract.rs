@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "checks fail by panicking, as tests do")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::resume_unwind;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use tidegate::kv::memory::MemoryKv;
 use tidegate::kv::{
     Expect, Kv, KvError, OPERATIONS_MAX, Operation, Outcome, Outline, VALUE_BYTES_MAX,
 };
+use tokio::time::timeout;
 
 use crate::harness::consul::Consul;
 
@@ -27,6 +28,8 @@ mod writing;
 const WAIT_LONG: Duration = Duration::from_secs(20);
 /// Short beside the test, long beside the time that one answer takes.
 const WAIT_SHORT: Duration = Duration::from_millis(400);
+/// A watch that has not answered for so long is blocked.
+const QUIET: Duration = Duration::from_millis(50);
 
 #[test]
 fn the_store_in_memory_keeps_the_contract() {
@@ -144,26 +147,29 @@ impl<K: Kv> Store<K> {
             .await
     }
 
-    /// Watches from `before` on while `act` runs, until the contents differ. A watch may return
-    /// early with what was known; it must not sleep over the change.
+    /// Watches from `before` on, acts once the watch is blocked, and gives the first listing with
+    /// other contents. A watch may return early with what was known; it must not sleep over the
+    /// change.
     async fn woken_by(&self, before: Listing, act: impl Future<Output = ()>) -> Listing {
-        let (kv, prefix) = (self.kv.clone(), self.prefix.clone());
-        let watcher = tokio::spawn(async move {
-            let mut after = before.index;
-            let begin = Instant::now();
-            loop {
-                let listing = kv.watch(&prefix, after, WAIT_LONG).await.unwrap();
-                assert!(begin.elapsed() < WAIT_LONG, "not woken: {listing:?}");
-                if !listing.same_contents(&before) {
-                    return listing;
+        let begin = Instant::now();
+        let mut after = before.index;
+        let mut act = Some(act);
+        loop {
+            let mut watch = pin!(self.kv.watch(&self.prefix, after, WAIT_LONG));
+            let listing = if let Ok(early) = timeout(QUIET, &mut watch).await {
+                early.unwrap()
+            } else {
+                if let Some(act) = act.take() {
+                    act.await;
                 }
-                after = listing.index;
+                watch.await.unwrap()
+            };
+            assert!(begin.elapsed() < WAIT_LONG, "not woken: {listing:?}");
+            if !listing.same_contents(&before) {
+                return listing;
             }
-        });
-        act.await;
-        watcher
-            .await
-            .unwrap_or_else(|error| resume_unwind(error.into_panic()))
+            after = listing.index;
+        }
     }
 }
 

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use self::events::Events;
 use self::folder::{Folder, Reading};
 use self::path::{Scope, check_key};
-use super::{Capabilities, Kv, KvError, Operation, Outcome, Outline};
+use super::{Capabilities, Kv, KvError, Operation, Outcome, Outline, request};
 use crate::domain::key::Prefix;
 use crate::domain::listing::{Entry, Listing};
 
@@ -180,6 +180,7 @@ impl Kv for DirectoryKv {
     }
 
     async fn get(&self, key: &str) -> Result<Option<Entry>, KvError> {
+        request::check_key(key)?;
         // What no file can stand for is not there.
         if check_key(key).is_err() {
             return Ok(None);

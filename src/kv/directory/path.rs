@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::kv::KvError;
+use crate::kv::{KvError, request};
 
 /// The folder below the root that holds what this program needs beside the keys.
 pub(super) const OWN: &str = ".tidegate";
@@ -13,8 +13,6 @@ pub(super) const SEGMENT_BYTES_MAX: usize = 255;
 /// The most segments of a key. The deepest that is written has seven
 /// (`frontend/gprd/nodes/<node>/server-overrides/<backend>/<server>`), plus those of a long root.
 pub(super) const SEGMENTS_MAX: usize = 16;
-/// The longest key, in bytes: well below `PATH_MAX` (4,096) with the root before it.
-pub(super) const KEY_BYTES_MAX: usize = 1_024;
 
 /// Part of the keys: what one read is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,10 +33,8 @@ pub(super) fn counts(name: &[u8]) -> bool {
 
 /// Refuses a key that no file can stand for.
 pub(super) fn check_key(key: &str) -> Result<(), KvError> {
+    request::check_key(key)?;
     let refuse = |why: String| Err(KvError::BadRequest(format!("the key {key:?} {why}")));
-    if key.len() > KEY_BYTES_MAX {
-        return refuse(format!("is longer than {KEY_BYTES_MAX} bytes"));
-    }
     if key.split('/').count() > SEGMENTS_MAX {
         return refuse(format!("has more than {SEGMENTS_MAX} segments"));
     }
@@ -46,10 +42,10 @@ pub(super) fn check_key(key: &str) -> Result<(), KvError> {
         if segment.len() > SEGMENT_BYTES_MAX {
             return refuse(format!("has a segment over {SEGMENT_BYTES_MAX} bytes"));
         }
-        if !counts(segment.as_bytes()) || segment.contains('\0') {
+        if !counts(segment.as_bytes()) {
             return refuse(format!(
                 "cannot be a file: the segment {segment:?} is empty, begins with \".\" or \"#\", \
-                 ends in \"~\" or holds a zero byte"
+                 or ends in \"~\""
             ));
         }
     }

@@ -12,7 +12,7 @@ use super::lock::{self, Mode};
 use super::path::{Scope, check_key, file_of, parents};
 use super::scan::{Values, folder_metadata, scan};
 use super::state::State;
-use crate::kv::{Expect, KvError, OPERATIONS_MAX, Operation, Outcome, VALUE_BYTES_MAX};
+use crate::kv::{Expect, KvError, Operation, Outcome, request};
 
 /// Applies all operations, or none.
 pub(super) fn transact(folder: &Folder, operations: &[Operation]) -> Result<Outcome, KvError> {
@@ -74,17 +74,14 @@ fn read_keys(folder: &Folder, operations: &[Operation]) -> Result<(State, Values
     Ok((state, values))
 }
 
-/// What becomes of each key; the key of the first expectation that does not hold otherwise. As in
-/// Consul, an operation sees what those before it did.
+/// What becomes of each key; the key of the first expectation that does not hold otherwise. No key
+/// stands twice in a transaction.
 fn plan(operations: &[Operation], state: &State, values: &Values) -> Result<Plan, String> {
-    let next = state.index + 1;
     let mut plan = Plan::new();
     for operation in operations {
         let key = operation.key();
-        let index = match plan.get(key) {
-            Some(planned) => planned.as_ref().map(|_| next),
-            None => values.get(key).and_then(|_| state.modify_index(key)),
-        };
+        let found = values.get(key);
+        let index = found.and_then(|_| state.modify_index(key));
         let holds = match operation.expect() {
             Expect::Anything => true,
             Expect::Missing => index.is_none(),
@@ -93,36 +90,24 @@ fn plan(operations: &[Operation], state: &State, values: &Values) -> Result<Plan
         if !holds {
             return Err(key.to_owned());
         }
-        let value = match operation {
-            Operation::Set { value, .. } => Some(value.clone()),
+        let wanted = match operation {
+            Operation::Set { value, .. } => Some(value),
             Operation::Delete { .. } => None,
         };
-        plan.insert(key.to_owned(), value);
+        // What is there already keeps its index, as in Consul.
+        if wanted != found {
+            plan.insert(key.to_owned(), wanted.cloned());
+        }
     }
-    // To delete what is not there is done already.
-    plan.retain(|key, value| value.is_some() || values.contains_key(key));
     Ok(plan)
 }
 
 fn check_operations(operations: &[Operation]) -> Result<(), KvError> {
-    if operations.len() > OPERATIONS_MAX {
-        return Err(KvError::BadRequest(format!(
-            "a transaction of {} operations; the most is {OPERATIONS_MAX}",
-            operations.len()
-        )));
-    }
-    for operation in operations {
-        check_key(operation.key())?;
-        if let Operation::Set { key, value, .. } = operation
-            && value.len() > VALUE_BYTES_MAX
-        {
-            return Err(KvError::BadRequest(format!(
-                "the value of {key:?} has {} bytes; the most is {VALUE_BYTES_MAX}",
-                value.len()
-            )));
-        }
-    }
-    Ok(())
+    request::check_operations(operations)?;
+    operations
+        .iter()
+        .map(Operation::key)
+        .try_for_each(check_key)
 }
 
 /// Refuses what a folder cannot hold, before anything counts: afterwards nobody could complete it.

@@ -1,17 +1,13 @@
 //! Agents that hang, die, or answer what no Consul should.
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use tidegate::kv::consul::ConsulKv;
 use tidegate::kv::{Kv, KvError};
-use tokio::net::TcpListener;
-use tokio::task::spawn_blocking;
 
 use super::peer::{Manner, Peer};
 use super::{connect, gprd, set, settings, with};
 use crate::harness::consul::Consul;
-use crate::harness::process::run;
 use crate::harness::wait::{PATIENCE, eventually_async};
 
 /// Which error, without its text.
@@ -182,29 +178,6 @@ async fn a_peer_that_closes_may_have_written_and_one_that_refuses_has_not() {
             text.contains("refused") && text.contains(&address.to_string()),
             "{text}"
         );
-    }
-}
-
-#[tokio::test]
-async fn no_proxy_of_the_environment_is_used() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let proxy = format!("http://{}", listener.local_addr().unwrap());
-    let peer = Peer::answering("404 None", "X-Consul-Index: 7\r\n", "").await;
-    // The test runs itself with a proxy in the environment.
-    if std::env::var_os("TIDEGATE_TEST_PEER").is_none() {
-        let own = "consul_store::faults::no_proxy_of_the_environment_is_used";
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command
-            .args(["--exact", own])
-            .env("TIDEGATE_TEST_PEER", peer.url())
-            .envs(["http_proxy", "HTTP_PROXY", "ALL_PROXY"].map(|name| (name, &proxy)));
-        let output = spawn_blocking(move || run("itself", &command, PATIENCE));
-        let output = output.await.unwrap();
-        assert_eq!(output.code, Some(0), "{output:?}");
-        assert_eq!(peer.requests().len(), 1);
-    } else {
-        let url = std::env::var("TIDEGATE_TEST_PEER").unwrap();
-        assert_eq!(hasty(&url).list(&gprd()).await.unwrap().index, 7);
     }
 }
 
