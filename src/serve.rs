@@ -47,7 +47,7 @@ struct Tokens {
 /// # Errors
 /// When something cannot be bound or opened, or a part dies: the text names it.
 pub fn run(config: &Config, source: Source) -> anyhow::Result<()> {
-    let connections_max = fit_descriptors(config.agent.connections_max.get())?;
+    let connections_max = fit_descriptors(config.agent.connections_max)?;
     let bound = bind(config, connections_max)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -61,7 +61,7 @@ pub fn run(config: &Config, source: Source) -> anyhow::Result<()> {
 fn bind(config: &Config, connections_max: usize) -> anyhow::Result<Bound> {
     let settings = agent::Settings {
         listen: config.agent.listen,
-        workers: config.agent.workers.get(),
+        workers: config.agent.workers,
         connections_max,
         replica: config.slot.clone(),
     };

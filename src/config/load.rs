@@ -12,7 +12,7 @@ use super::settings::{Default, Kind, SETTINGS, SLOT_BYTES_MAX, Setting};
 use super::{AgentConfig, Config, HttpConfig, LogConfig, LogFormat, Sources};
 use crate::domain::key::Prefix;
 use crate::domain::name::Name;
-use crate::kv::source::Kind as SourceKind;
+use crate::kv::source::KvSource;
 
 pub(super) fn load(sources: &Sources<'_>) -> Result<Config, ConfigErrors> {
     let mut errors = Vec::new();
@@ -99,16 +99,16 @@ impl Loader {
         values.into_iter().next().flatten()
     }
 
-    fn check_standalone(&mut self, kv: Option<&SourceKind>, said: Option<bool>) -> bool {
+    fn check_standalone(&mut self, kv: Option<&KvSource>, said: Option<bool>) -> bool {
         let refused = match (kv, said) {
-            (Some(SourceKind::Consul), None | Some(false)) => {
+            (Some(KvSource::Consul), None | Some(false)) => {
                 "required with kv = \"consul\" in this version: replicas do not know of each other \
                  yet, and two that disagree would make servers flap. Run one, with --standalone"
             }
-            (Some(SourceKind::Directory(_)), Some(false)) => {
+            (Some(KvSource::Directory(_)), Some(false)) => {
                 "a folder serves one replica, so it cannot be false with kv = \"dir:...\""
             }
-            (Some(SourceKind::Directory(_)), None) | (_, Some(true)) => return true,
+            (Some(KvSource::Directory(_)), None) | (_, Some(true)) => return true,
             (None, None | Some(false)) => return false,
         };
         let origin = self.origin("standalone");
@@ -161,12 +161,12 @@ fn root(_: &Setting, text: &str) -> Result<String, String> {
         .map_err(|error| format!("every segment of the path is a name, but {error}"))
 }
 
-fn kv(_: &Setting, text: &str) -> Result<SourceKind, String> {
+fn kv(_: &Setting, text: &str) -> Result<KvSource, String> {
     match text.strip_prefix("dir:") {
         Some("") => Err("the path is missing; write dir:PATH".to_owned()),
         Some(path) if path.contains('\0') => Err("a path holds no zero byte".to_owned()),
-        Some(path) => Ok(SourceKind::Directory(PathBuf::from(path))),
-        None if text == "consul" => Ok(SourceKind::Consul),
+        Some(path) => Ok(KvSource::Directory(PathBuf::from(path))),
+        None if text == "consul" => Ok(KvSource::Consul),
         None => Err(format!("{text:?} is neither consul nor dir:PATH")),
     }
 }

@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use crate::domain::key::Prefix;
 use crate::domain::name::Name;
-use crate::kv::source::Kind as SourceKind;
 
 pub use crate::kv::source::KvSource;
 pub use errors::{ConfigError, ConfigErrors, Origin};
@@ -37,7 +36,7 @@ pub struct Config {
     /// What is watched: `<root>/<environment>/`.
     pub prefix: Prefix,
     /// Where desired state is kept.
-    pub kv: SourceKind,
+    pub kv: KvSource,
     /// This replica's name; at most [`settings::SLOT_BYTES_MAX`] bytes.
     pub slot: Name,
     /// Whether there is no other replica. Always so in this version.

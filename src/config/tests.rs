@@ -43,7 +43,7 @@ fn check_errors(
 fn what_nobody_says_has_its_default() {
     let config = load(LEAST.as_bytes(), &[], &[]).unwrap();
     assert_eq!(config.prefix.as_str(), "frontend/gprd/");
-    assert_eq!(config.kv, SourceKind::Directory("/state".into()));
+    assert_eq!(config.kv, KvSource::Directory("/state".into()));
     assert_eq!(config.slot.as_str(), "a");
     assert!(config.standalone);
     assert_eq!(config.poll_interval, Duration::from_secs(2));
@@ -76,7 +76,7 @@ fn every_setting_can_stand_in_the_file() {
     ";
     let config = load(file.as_bytes(), &[], &[]).unwrap();
     assert_eq!(config.prefix.as_str(), "infra/lb/gstg/");
-    assert_eq!(config.kv, SourceKind::Consul);
+    assert_eq!(config.kv, KvSource::Consul);
     assert_eq!(config.agent.workers, 16);
     assert_eq!(config.agent.connections_max, 1_000);
     assert_eq!(config.log.format, LogFormat::Json);
