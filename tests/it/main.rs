@@ -5,3 +5,4 @@ mod contract;
 mod folder;
 mod harness;
 mod harness_holds;
+mod requests;
