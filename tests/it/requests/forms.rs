@@ -7,11 +7,13 @@ use super::{UNKNOWN_REQUEST, check_answer, service};
 use crate::harness::tidegate::Tidegate;
 use crate::harness::wait::let_pass;
 
-/// The request's bytes in segments with a pause between them, and the words of the answer.
+/// Between two segments of one request: well below the 100 ms that end it.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The request's bytes in segments, and the words of the answer.
 struct Form {
     name: &'static str,
     segments: Vec<Vec<u8>>,
-    pause: Duration,
     words: &'static str,
 }
 
@@ -106,12 +108,7 @@ fn readable() -> Vec<Form> {
         Form::new("1,024 bytes", long, "up ready 100%"),
     ];
     let split = [&b"web/cn"[..], b"y canary\n"].map(<[u8]>::to_vec);
-    forms.push(Form {
-        name: "two segments",
-        segments: split.to_vec(),
-        pause: Duration::from_millis(50),
-        words: "up drain",
-    });
+    forms.push(Form::in_segments("two segments", split, "up drain"));
     for (request, words) in [
         ("web/any\n", "up ready 100%"),
         ("web/slow\n", "up ready 40%"),
@@ -166,15 +163,13 @@ fn unreadable() -> Vec<Form> {
 fn foreign() -> Vec<Form> {
     // A ClientHello: record header, handshake header, version, and bytes that stand for the rest.
     let mut hello = vec![0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
-    hello.extend(
-        (0..506_u32)
-            .map(|i| (i * 31 % 256) as u8)
-            .map(|b| if b == b'\n' { 0 } else { b }),
-    );
+    hello.extend((0..=255).filter(|byte| *byte != b'\n').cycle().take(506));
     let http = "GET /livez HTTP/1.1\r\nHost: tidegate\r\nUser-Agent: curl/8\r\n\r\n";
     let every_byte: Vec<u8> = (0..=255).collect();
-    let mut flood = long_request(1_025);
-    flood.extend(vec![b'x'; 60 << 10]);
+    let more = vec![b'x'; 30 << 10];
+    // Closing while bytes arrive would reset the connection: the peer could not even write.
+    let flood = [long_request(1_025), more.clone(), more.clone()];
+    let behind = [b"web/slow\n".to_vec(), more.clone(), more];
     vec![
         Form::new("binary", every_byte, UNKNOWN_REQUEST),
         Form::new("not UTF-8", b"web/cny\xff\n", UNKNOWN_REQUEST),
@@ -182,13 +177,8 @@ fn foreign() -> Vec<Form> {
         Form::new("TLS ClientHello", hello, UNKNOWN_REQUEST),
         Form::new("HTTP", http, UNKNOWN_REQUEST),
         Form::new("1,025 bytes", long_request(1_025), UNKNOWN_REQUEST),
-        // Closing with bytes unread would reset the connection and destroy the answer.
-        Form::new("1,025 bytes and 60 KiB", flood, UNKNOWN_REQUEST),
-        Form::new(
-            "a line and 60 KiB",
-            [&b"web/slow\n"[..], &[b'x'; 60 << 10]].concat(),
-            "up ready 40%",
-        ),
+        Form::in_segments("1,025 bytes and 60 KiB", flood, UNKNOWN_REQUEST),
+        Form::in_segments("a line and 60 KiB", behind, "up ready 40%"),
     ]
 }
 
@@ -205,7 +195,18 @@ impl Form {
         Self {
             name,
             segments: vec![request.as_ref().to_vec()],
-            pause: Duration::ZERO,
+            words,
+        }
+    }
+
+    fn in_segments(
+        name: &'static str,
+        segments: impl Into<Vec<Vec<u8>>>,
+        words: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            segments: segments.into(),
             words,
         }
     }
@@ -215,7 +216,7 @@ impl Form {
         stream.set_nodelay(true).expect("a TCP socket has it");
         for (at, segment) in self.segments.iter().enumerate() {
             if at > 0 {
-                let_pass(self.pause);
+                let_pass(PAUSE);
             }
             stream
                 .write_all(segment)

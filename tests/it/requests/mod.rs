@@ -1,5 +1,10 @@
 //! What is answered to what arrives at the agent port, byte for byte.
 
+#![allow(
+    clippy::print_stdout,
+    reason = "the figures are for who reads the output"
+)]
+
 mod forms;
 mod peers;
 mod sources;
