@@ -5,4 +5,6 @@ mod contract;
 mod folder;
 mod harness;
 mod harness_holds;
+mod limits;
 mod requests;
+mod slow;
