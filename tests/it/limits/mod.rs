@@ -5,5 +5,7 @@
     reason = "the figures are for who reads the output"
 )]
 
+mod connections;
+mod descriptors;
 mod http;
 mod signals;

@@ -6,4 +6,5 @@
     reason = "the figures are for who reads the output"
 )]
 
+mod crowd;
 mod http_drip;
