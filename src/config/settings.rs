@@ -130,7 +130,7 @@ pub const SETTINGS: [Setting; 12] = [
         flag: "agent-listen",
         variable: "TIDEGATE_AGENT_LISTEN",
         value_name: "ADDRESS:PORT",
-        // IANA has assigned neither 8790 nor 8791.
+        // Away from the ports of HAProxy, Consul (8300 to 8502, 8600) and the usual exporters.
         default: Default::Text("0.0.0.0:8790"),
         kind: Kind::Text,
         doc: "Where agent checks are answered. Behind a passthrough load balancer it must be a \
