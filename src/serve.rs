@@ -55,7 +55,10 @@ pub fn run(config: &Config, source: Source) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("the control runtime cannot be made")?;
-    runtime.block_on(serve(config, source, bound))
+    let outcome = runtime.block_on(serve(config, source, bound));
+    // What still runs was given its time, or a second signal cut it short.
+    runtime.shutdown_background();
+    outcome
 }
 
 fn bind(config: &Config, connections_max: usize) -> anyhow::Result<Bound> {

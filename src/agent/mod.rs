@@ -73,6 +73,7 @@ impl Agent {
     /// # Errors
     /// When the address cannot be bound.
     pub fn bind(settings: Settings) -> io::Result<Self> {
+        listener::check_free(settings.listen)?;
         let first = listener::bind(settings.listen)?;
         let address = first.local_addr()?;
         let mut listeners = vec![first];

@@ -6,3 +6,7 @@ mod contract;
 mod folder;
 mod harness;
 mod harness_holds;
+mod http_api;
+mod limits;
+mod requests;
+mod slow;

@@ -1,0 +1,10 @@
+//! Scenarios that take long or load the machine: `scripts/test` runs them, the everyday loop does
+//! not.
+
+#![allow(
+    clippy::print_stdout,
+    reason = "the figures are for who reads the output"
+)]
+
+mod crowd;
+mod http_drip;
