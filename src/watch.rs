@@ -45,6 +45,7 @@ pub struct Watcher<K> {
     errors_in_a_row: u32,
     refused_in_a_row: u32,
     shown: Option<AuthorityName>,
+    notices_shown: usize,
 }
 
 /// One outcome of waiting for the source.
@@ -79,6 +80,7 @@ impl<K: Kv> Watcher<K> {
             errors_in_a_row: 0,
             refused_in_a_row: 0,
             shown: None,
+            notices_shown: 0,
         }
     }
 
@@ -101,7 +103,17 @@ impl<K: Kv> Watcher<K> {
             Heard::Doubt => self.after = None,
             Heard::Error(error) => self.failed(error),
         }
+        self.notice();
         self.publish();
+    }
+
+    /// Passes on what the store has to say, each thing once.
+    fn notice(&mut self) {
+        let notices = self.kv.notices();
+        for notice in notices.iter().skip(self.notices_shown) {
+            warn!("the store: {notice}");
+        }
+        self.notices_shown = notices.len();
     }
 
     /// Keeps the gap between readings: a growing one with jitter between errors; between readings
@@ -231,7 +243,8 @@ impl<K: Kv> Watcher<K> {
                     problems = snapshot.problems.len(),
                     "a new listing is in force"
                 );
-                for problem in &snapshot.problems {
+                let known = self.snapshot.as_deref().map_or(&[][..], |s| &s.problems);
+                for problem in snapshot.problems.iter().filter(|p| !known.contains(p)) {
                     let kind = problem.kind.as_str();
                     warn!(kind, path = %problem.path, "{}", problem.text);
                 }

@@ -66,6 +66,13 @@ impl Kv for Source {
         }
     }
 
+    fn notices(&self) -> Vec<String> {
+        match self {
+            Self::Consul(kv) => kv.notices(),
+            Self::Directory(kv) => kv.notices(),
+        }
+    }
+
     async fn list(&self, prefix: &Prefix) -> Result<Listing, KvError> {
         match self {
             Self::Consul(kv) => kv.list(prefix).await,
