@@ -7,6 +7,7 @@ mod folder;
 mod harness;
 mod harness_holds;
 mod http_api;
+mod life_cycle;
 mod limits;
 mod requests;
 mod slow;
