@@ -3,5 +3,7 @@
 mod consul_store;
 mod contract;
 mod folder;
+mod follows;
 mod harness;
 mod harness_holds;
+mod slow;
