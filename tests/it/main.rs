@@ -2,6 +2,7 @@
 
 mod consul_store;
 mod contract;
+mod examples;
 mod folder;
 mod follows;
 mod harness;
