@@ -3,7 +3,9 @@
 mod command_line;
 mod consul_store;
 mod contract;
+mod examples;
 mod folder;
+mod follows;
 mod harness;
 mod harness_holds;
 mod http_api;

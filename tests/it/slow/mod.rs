@@ -8,3 +8,5 @@
 
 mod crowd;
 mod http_drip;
+mod nodes_ramp;
+mod restarts;
