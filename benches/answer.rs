@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::{Arc, LazyLock};
 
 use divan::{Bencher, black_box};
+use jiff::Timestamp;
 use tidegate::agent::{Agent, Settings};
 use tidegate::clock;
 use tidegate::domain::answer::{ANSWER_BYTES_MAX, Origin};
@@ -21,21 +22,34 @@ use tokio_util::sync::CancellationToken;
 #[path = "parts/listing.rs"]
 mod listing;
 
-/// What most rows of a fleet ask, and what decides there.
-const LINES: [(&str, &[u8]); 4] = [
-    (
-        "no directive",
-        b"web/gke-main-9 node=haproxy-main-01 zone=us-east1-b base=100\n",
-    ),
-    (
-        "group",
-        b"web/gke-cny-web canary node=haproxy-main-01 zone=us-east1-b base=100\n",
-    ),
-    (
-        "server override",
-        b"web/gke-1 node=haproxy-main-01 zone=us-east1-b base=100\n",
-    ),
-    ("unreadable", b"web/gke-1 node= zone=us-east1-b\n"),
+/// A request and the path of the key that decides it.
+struct Case {
+    name: &'static str,
+    line: &'static [u8],
+    winner: Option<&'static str>,
+}
+
+static CASES: [Case; 4] = [
+    Case {
+        name: "no directive",
+        line: b"web/not-overridden node=haproxy-main-01 zone=us-east1-b base=100\n",
+        winner: None,
+    },
+    Case {
+        name: "group",
+        line: b"web/not-overridden canary node=haproxy-main-01 zone=us-east1-b base=100\n",
+        winner: Some("canary-state"),
+    },
+    Case {
+        name: "server override",
+        line: b"web/gke-cny-web canary node=haproxy-main-01 zone=us-east1-b base=100\n",
+        winner: Some("server-overrides/web/gke-cny-web"),
+    },
+    Case {
+        name: "unreadable",
+        line: b"web/gke-cny-web node= zone=us-east1-b\n",
+        winner: None,
+    },
 ];
 
 static LISTING: LazyLock<Listing> = LazyLock::new(|| listing::listing(1_000));
@@ -46,15 +60,16 @@ fn main() {
     divan::main();
 }
 
-#[divan::bench(args = LINES.map(|(name, _)| name))]
+#[divan::bench(args = CASES.iter().map(|case| case.name))]
 fn parse(bencher: Bencher<'_, '_>, name: &str) {
-    let line = line(name);
+    let line = case(name).line;
     bencher.bench(|| Request::parse(black_box(line)).is_ok());
 }
 
-#[divan::bench(args = LINES.map(|(name, _)| name))]
+#[divan::bench(args = CASES.iter().map(|case| case.name))]
 fn parse_decide_render(bencher: Bencher<'_, '_>, name: &str) {
-    let (line, now) = (line(name), clock::now());
+    let (case, now) = (case(name), clock::now());
+    check_winner(case, now);
     let origin = Origin {
         index: SNAPSHOT.index,
         replica: Name::parse("a").expect("a name"),
@@ -62,7 +77,7 @@ fn parse_decide_render(bencher: Bencher<'_, '_>, name: &str) {
     let mut answer = Vec::with_capacity(ANSWER_BYTES_MAX);
     bencher.bench_local(|| {
         answer.clear();
-        match Request::parse(black_box(line)) {
+        match Request::parse(black_box(case.line)) {
             Ok(request) => {
                 let node = request.node.unwrap_or("10.0.0.1");
                 let decision = SNAPSHOT.decide(&request, node, now);
@@ -77,7 +92,7 @@ fn parse_decide_render(bencher: Bencher<'_, '_>, name: &str) {
 #[divan::bench]
 fn explain(bencher: Bencher<'_, '_>) {
     let name = Name::parse("a").expect("a name");
-    let (line, now) = (line("group"), clock::now());
+    let (line, now) = (case("group").line, clock::now());
     bencher.bench(|| Explanation::new(&SNAPSHOT, black_box(line), &name, &name, now));
 }
 
@@ -86,14 +101,23 @@ fn explain(bencher: Bencher<'_, '_>) {
 #[divan::bench]
 fn check_over_a_socket(bencher: Bencher<'_, '_>) {
     let agent = RunningAgent::start();
-    let line = line("group");
+    let line = case("group").line;
     bencher.bench_local(|| agent.ask(line));
     agent.stop();
 }
 
-fn line(name: &str) -> &'static [u8] {
-    let found = LINES.iter().find(|(known, _)| *known == name);
-    found.expect("one of the lines").1
+fn case(name: &str) -> &'static Case {
+    let found = CASES.iter().find(|known| known.name == name);
+    found.expect("one of the cases")
+}
+
+/// A measurement of another path through the rules than its name says would mislead.
+fn check_winner(case: &Case, now: Timestamp) {
+    let Ok(request) = Request::parse(case.line) else {
+        return;
+    };
+    let decision = SNAPSHOT.decide(&request, "10.0.0.1", now);
+    assert_eq!(decision.winner.map(|placed| &*placed.path), case.winner);
 }
 
 struct RunningAgent {

@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use crate::harness::dial::raise_descriptor_limit;
 use crate::harness::state_folder::StateFolder;
 use crate::harness::tidegate::Tidegate;
 use crate::harness::wait::{PATIENCE, check, eventually};
@@ -24,7 +25,7 @@ fn exactly_as_many_as_configured_are_served_at_once_and_later_ones_again() {
     let cap = CAP.to_string();
     let arguments = ["--kv", &state.kv(), "--agent-connections-max", &cap];
     let tidegate = Tidegate::start(&arguments);
-    crate::harness::dial::raise_descriptor_limit();
+    raise_descriptor_limit();
 
     let extra = 10;
     let (mut held, before) = (0..TRIES)

@@ -8,9 +8,10 @@ use rustix::process::Signal;
 
 use crate::harness::consul::loopback;
 use crate::harness::ports::Port;
+use crate::harness::process::Output;
 use crate::harness::state_folder::StateFolder;
 use crate::harness::tidegate::{Tidegate, tidegate};
-use crate::harness::wait::{PATIENCE, let_pass};
+use crate::harness::wait::{PATIENCE, check, eventually, let_pass};
 
 fn service() -> (StateFolder, Tidegate) {
     let state = StateFolder::new();
@@ -27,9 +28,9 @@ fn a_poll_that_is_open_at_sigterm_is_finished() {
         poll.write_all(b"web/cny ").expect("the service takes it");
     }
     // Until each is accepted: what waits in the kernel's queue is lost with the listener.
-    crate::harness::wait::eventually("all polls are open", PATIENCE, || {
+    eventually("all polls are open", PATIENCE, || {
         let open = tidegate.metric("tidegate_agent_connections");
-        crate::harness::wait::check(open >= 20.0, || open.to_string())
+        check(open >= 20.0, || open.to_string())
     });
     tidegate.process().signal(Signal::TERM);
     tidegate.process().await_log("stopping", PATIENCE);
@@ -128,7 +129,7 @@ fn a_second_service_does_not_share_the_first_ones_port() {
     );
 }
 
-fn serve(state: &StateFolder, agent: &str, http: &str) -> crate::harness::process::Output {
+fn serve(state: &StateFolder, agent: &str, http: &str) -> Output {
     let kv = state.kv();
     let arguments = [
         "serve",

@@ -38,7 +38,7 @@ fn a_request_without_a_line_end_is_answered_after_a_silence_of_100_ms() {
     check_answer("no line end", &answer, "up drain");
     println!("answered after {span:?}");
     assert!(span >= Duration::from_millis(100), "{span:?}");
-    assert!(span < Duration::from_millis(200), "{span:?}");
+    assert!(span < Duration::from_millis(400), "{span:?}");
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_peer_that_says_nothing_is_told_so_after_100_ms() {
     let span = begin.elapsed();
     check_answer("nothing", &answer, UNKNOWN_REQUEST);
     assert!(span >= Duration::from_millis(100), "{span:?}");
-    assert!(span < Duration::from_millis(300), "{span:?}");
+    assert!(span < Duration::from_millis(400), "{span:?}");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_request_that_drips_in_is_given_up_after_a_second() {
     let mut answer = [0; 64];
     let length = std::io::Read::read(&mut stream, &mut answer).expect("there is an answer");
     check_answer("a drip", &answer[..length], UNKNOWN_REQUEST);
-    assert!(begin.elapsed() < Duration::from_millis(1_500));
+    assert!(begin.elapsed() < Duration::from_secs(2));
 }
 
 /// HAProxy's own requests: configured, or set at run time.
