@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::service;
+use crate::harness::wait::{PATIENCE, check, eventually};
 
 /// What a scraper understands of one exposition.
 #[derive(Debug)]
@@ -60,7 +61,13 @@ fn counters_move_with_the_polls() {
     ] {
         (0..times).for_each(|_| drop(tidegate.ask(format!("{line}\n"))));
     }
-    let after = scrape();
+    // An answer is counted after it was sent.
+    let answered = |shown: &Exposition| shown.sum("tidegate_agent_answers_total{");
+    let after = eventually("all fifteen are counted", PATIENCE, || {
+        let after = scrape();
+        let grown = answered(&after) - answered(&before);
+        check(grown >= 15.0, || grown.to_string()).map(|()| after)
+    });
     let grown = |series: &str| after.series[series] - before.series[series];
     for (answer, times) in [
         ("ready", 3.0),

@@ -40,13 +40,13 @@ fn exactly_as_many_as_configured_are_served_at_once_and_later_ones_again() {
     let count = |wanted: Fate| fates.iter().filter(|fate| **fate == wanted).count();
     assert_eq!(count(Fate::Answered), CAP, "{fates:?}");
     assert_eq!(count(Fate::ClosedWithoutAByte), extra, "{fates:?}");
-    assert_grown(&tidegate, OVER_LIMIT, before[0], extra);
+    await_grown(&tidegate, OVER_LIMIT, before[0], extra);
     drop(held);
 
     await_no_connections(&tidegate);
     assert_eq!(tidegate.ask_line("web/cny canary"), "up drain");
-    assert_grown(&tidegate, OVER_LIMIT, before[0], extra);
-    assert_grown(&tidegate, ANSWERED, before[1], CAP + 1);
+    await_grown(&tidegate, OVER_LIMIT, before[0], extra);
+    await_grown(&tidegate, ANSWERED, before[1], CAP + 1);
 }
 
 /// So many connections that have begun to ask; `None` when the first may have ended before the
@@ -73,13 +73,17 @@ fn await_no_connections(tidegate: &Tidegate) {
     });
 }
 
+/// Waits for it: an answer is counted after it was sent.
 #[expect(
     clippy::float_cmp,
     clippy::cast_precision_loss,
     reason = "counts are small whole numbers"
 )]
-fn assert_grown(tidegate: &Tidegate, series: &str, before: f64, by: usize) {
-    assert_eq!(tidegate.metric(series) - before, by as f64, "{series}");
+fn await_grown(tidegate: &Tidegate, series: &str, before: f64, by: usize) {
+    eventually(&format!("{series} grows by {by}"), PATIENCE, || {
+        let grown = tidegate.metric(series) - before;
+        check(grown == by as f64, || grown.to_string())
+    });
 }
 
 /// What became of a connection.
