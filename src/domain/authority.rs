@@ -7,11 +7,12 @@
 //!
 //! One replica alone is judged here: it goes on with its last listing while its source is gone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::key::META;
 use super::listing::{Listing, Outline};
 use super::sentinel::{Generation, SentinelError};
 
@@ -49,6 +50,8 @@ pub struct Standing {
     confirmed: Option<Moment>,
     held: Option<Held>,
     broken: Option<Broken>,
+    /// Why the source gave no answer, when that was the last thing heard of it.
+    trouble: Option<String>,
 }
 
 /// The listing in force.
@@ -82,11 +85,9 @@ struct Broken {
 pub enum Distrust {
     /// It refuses our rights.
     Denied(String),
-    /// A vanished key, asked for by name, may not be read: rights were lost, nothing was deleted.
-    RightsLost {
-        /// The path below the prefix.
-        path: String,
-    },
+    /// A key that is not listed may not be read when asked for by name: rights are missing, and
+    /// nothing was deleted.
+    RightsLost(Refusal),
     /// The listing has no good sentinel.
     Sentinel(SentinelError),
     /// Keys are gone although the index is not newer.
@@ -130,9 +131,18 @@ pub struct Findings {
     /// The table-wide index.
     pub table_index: u64,
     /// The first path that may not be read.
-    pub denied: Option<String>,
-    /// The first path that is there after all.
-    pub present: Option<String>,
+    pub denied: Option<Refusal>,
+    /// The paths that are there after all, with their modify indexes.
+    pub present: BTreeMap<String, u64>,
+}
+
+/// The source's refusal to show one key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The path below the prefix.
+    pub path: String,
+    /// The source's own words.
+    pub text: String,
 }
 
 /// Whether this replica may answer, and why.
@@ -201,6 +211,7 @@ impl Authority {
                 confirmed: None,
                 held: None,
                 broken: None,
+                trouble: None,
             },
         }
     }
@@ -223,6 +234,10 @@ impl Authority {
         let Some(accepted) = &self.accepted else {
             return match generation {
                 Ok(generation) => self.accept(reading, generation, sent),
+                // Missing rights look like missing keys; a key that is asked for by name tells.
+                Err(_) if !reading.entries.contains_key(META) => Judgement::Examine(Questions {
+                    paths: vec![META.to_owned()],
+                }),
                 Err(error) => self.hold(Distrust::Sentinel(error), received),
             };
         };
@@ -235,9 +250,14 @@ impl Authority {
                 .is_some();
         match generation {
             Ok(generation) if !doubtful => self.accept(reading, generation, sent),
-            _ => Judgement::Examine(Questions {
-                paths: to_ask(&vanished),
-            }),
+            _ => {
+                let paths = to_ask(&vanished);
+                // The source goes on answering so: what holds must not lapse while it is asked.
+                if let Some(held) = &mut self.standing.held {
+                    held.last_answer = received;
+                }
+                Judgement::Examine(Questions { paths })
+            }
         }
     }
 
@@ -249,8 +269,8 @@ impl Authority {
         findings: &Findings,
         received: Moment,
     ) -> Judgement {
-        if let Some(path) = findings.denied.clone() {
-            return self.hold(Distrust::RightsLost { path }, received);
+        if let Some(refusal) = findings.denied.clone() {
+            return self.hold(Distrust::RightsLost(refusal), received);
         }
         let generation = Generation::read(&reading);
         let new_history = generation
@@ -258,10 +278,9 @@ impl Authority {
             .is_ok_and(|g| g.epoch > self.highest.epoch);
         if !new_history {
             let known = generation.as_ref().ok().copied();
-            let table = (findings.table_index < self.table_index).then(|| {
-                let (now, seen) = (findings.table_index, self.table_index);
-                format!("the store's index is {now}, it was {seen}")
-            });
+            let (now, seen) = (findings.table_index, self.table_index);
+            let table = (self.accepted.is_some() && now < seen)
+                .then(|| format!("the store's index is {now}, it was {seen}"));
             if let Some(evidence) = self.went_back(&reading, known).or(table) {
                 return self.suspect(evidence, sent, received);
             }
@@ -271,7 +290,10 @@ impl Authority {
             Ok(generation) => generation,
             Err(error) => return self.hold(Distrust::Sentinel(error), received),
         };
-        if let Some(path) = findings.present.clone() {
+        // A key above the listing's index was created after it: the listing did not lack it.
+        let mut present = findings.present.iter();
+        if let Some((path, _)) = present.find(|(_, modified)| **modified <= reading.index) {
+            let path = path.clone();
             return self.hold(Distrust::Partial { path }, received);
         }
         if let Some(accepted) = self.accepted.as_ref().filter(|_| !new_history) {
@@ -304,6 +326,11 @@ impl Authority {
     /// The source refused our rights.
     pub fn denied(&mut self, text: String, received: Moment) {
         self.hold(Distrust::Denied(text), received);
+    }
+
+    /// The source gave no answer that can be used.
+    pub fn unreachable(&mut self, text: String) {
+        self.standing.trouble = Some(text);
     }
 
     /// What shows that the reading is older than what was seen.
@@ -343,6 +370,7 @@ impl Authority {
     }
 
     fn hold(&mut self, cause: Distrust, received: Moment) -> Judgement {
+        self.standing.trouble = None;
         self.standing.held = Some(Held {
             cause,
             last_answer: received,
@@ -390,6 +418,7 @@ impl Authority {
     }
 
     fn confirm(&mut self, sent: Moment) {
+        self.standing.trouble = None;
         self.standing.confirmed = self.standing.confirmed.max(Some(sent));
     }
 }
@@ -423,13 +452,18 @@ impl Standing {
     pub fn verdict(&self, now: Moment) -> Verdict {
         let name = self.name(now);
         let age = self.age(now).unwrap_or_default().as_secs_f64();
+        let trouble = self.trouble.as_deref();
         let reason = match (name, &self.broken, &self.held) {
             (AuthorityName::Current, ..) => format!("confirmed by the source {age:.1} s ago"),
             (AuthorityName::Agreed, ..) => {
-                format!("the source is out of reach; last confirmed {age:.1} s ago")
+                let why = trouble.map_or_else(String::new, |text| format!(" ({text})"));
+                format!("the source is out of reach{why}; last confirmed {age:.1} s ago")
             }
             (AuthorityName::Held, Some(broken), _) => broken.to_string(),
-            (AuthorityName::Held | AuthorityName::Starting, None, Some(held)) => {
+            (AuthorityName::Starting, ..) if trouble.is_some() => {
+                format!("no listing yet: {}", trouble.unwrap_or_default())
+            }
+            (AuthorityName::Held | AuthorityName::Starting, _, Some(held)) => {
                 held.cause.to_string()
             }
             (AuthorityName::Held | AuthorityName::Starting, ..) => {
@@ -477,10 +511,10 @@ impl fmt::Display for Distrust {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Denied(text) => write!(f, "the source refuses: {text}"),
-            Self::RightsLost { path } => write!(
+            Self::RightsLost(Refusal { path, text }) => write!(
                 f,
-                "rights were lost: {path} is no longer listed and may not be read. Give the token \
-                 the policy `list` on the whole prefix"
+                "rights are missing: {path} is not listed and may not be read. Give the token the \
+                 policy `list` on the whole prefix. The source says: {text}"
             ),
             Self::Sentinel(error) => write!(f, "{error}"),
             Self::Shrunk { keys, path } => write!(

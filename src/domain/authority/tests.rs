@@ -50,8 +50,13 @@ fn findings(table_index: u64) -> Findings {
     Findings {
         table_index,
         denied: None,
-        present: None,
+        present: BTreeMap::new(),
     }
+}
+
+fn refusal(path: &str) -> Option<Refusal> {
+    let (path, text) = (path.to_owned(), "no right".to_owned());
+    Some(Refusal { path, text })
 }
 
 /// Hands in a doubtful reading, with what the source says when asked.
@@ -80,12 +85,10 @@ fn check(authority: &Authority, second: f64, name: AuthorityName, reason: &str) 
 fn nothing_is_answered_before_the_first_good_listing() {
     let mut authority = Authority::new(Times::from_poll_interval(P));
     check(&authority, 0.0, AuthorityName::Starting, "no listing yet");
-    assert_eq!(
-        authority.listed(bare(3, &[]), at(0.0), at(0.1)),
-        Judgement::Refused
-    );
+    let judgement = examine(&mut authority, bare(3, &[]), 0.0, &findings(3));
+    assert_eq!(judgement, Judgement::Refused);
     check(&authority, 0.1, AuthorityName::Starting, "tidegate init");
-    authority.listed(bare(3, BOTH), at(1.0), at(1.1));
+    examine(&mut authority, bare(3, BOTH), 1.0, &findings(3));
     check(
         &authority,
         1.1,
@@ -94,7 +97,69 @@ fn nothing_is_answered_before_the_first_good_listing() {
     );
     authority.denied("no token".to_owned(), at(2.0));
     check(&authority, 2.0, AuthorityName::Starting, "no token");
+    authority.unreachable("refused".to_owned());
+    check(&authority, 2.5, AuthorityName::Starting, "yet: refused");
     assert!(!authority.standing().name(at(2.0)).answers());
+}
+
+#[test]
+fn a_first_listing_without_rights_is_no_empty_prefix() {
+    let mut authority = Authority::new(Times::from_poll_interval(P));
+    let found = Findings {
+        denied: refusal("_meta"),
+        ..findings(30)
+    };
+    examine(&mut authority, bare(3, &[]), 0.0, &found);
+    let reason = "rights are missing: _meta";
+    check(&authority, 0.1, AuthorityName::Starting, reason);
+    // The store's index went back before anything was in force: nothing to protect.
+    for second in [1.0, 2.0] {
+        examine(&mut authority, bare(1, &[]), second, &findings(1));
+        check(
+            &authority,
+            second + 0.1,
+            AuthorityName::Starting,
+            "no key under",
+        );
+    }
+    let mut unreadable = bare(30, &[("_meta", 30)]);
+    unreadable.index = 31;
+    let judgement = authority.listed(unreadable, at(3.0), at(3.1));
+    assert_eq!(judgement, Judgement::Refused);
+    check(&authority, 3.1, AuthorityName::Starting, "cannot be read");
+}
+
+#[test]
+fn what_holds_does_not_lapse_while_the_source_is_being_asked() {
+    let mut authority = current();
+    examine(&mut authority, bare(30, &[]), 1.0, &findings(30));
+    check(&authority, 2.5, AuthorityName::Held, "no key under");
+    // The next reading says the same; the questions that it raises take their time.
+    let judgement = authority.listed(bare(30, &[]), at(2.4), at(2.5));
+    assert!(matches!(judgement, Judgement::Examine(_)), "{judgement:?}");
+    check(&authority, 3.9, AuthorityName::Held, "no key under");
+}
+
+#[test]
+fn a_key_created_after_the_listing_was_not_missing_in_it() {
+    let mut authority = current();
+    let found = Findings {
+        present: BTreeMap::from([("group-states/ci".to_owned(), 31)]),
+        ..findings(31)
+    };
+    let deleted = listing(30, (1, 6), &BOTH[..1]);
+    let judgement = examine(&mut authority, deleted, 1.0, &found);
+    assert_eq!(judgement, Judgement::Accepted { changed: true });
+}
+
+#[test]
+fn the_reason_says_why_the_source_is_out_of_reach_while_it_is() {
+    let mut authority = current();
+    authority.unreachable("connection refused".to_owned());
+    let reason = "out of reach (connection refused); last confirmed 2.0 s ago";
+    check(&authority, 2.0, AuthorityName::Agreed, reason);
+    authority.listed(listing(20, (1, 5), BOTH), at(2.0), at(2.1));
+    check(&authority, 3.6, AuthorityName::Agreed, "out of reach; last");
 }
 
 #[test]
@@ -173,7 +238,7 @@ fn a_deleted_key_is_gone_after_it_was_asked_for() {
 fn lost_rights_hold_until_they_are_back() {
     let mut authority = current();
     let found = Findings {
-        denied: Some("group-states/ci".to_owned()),
+        denied: refusal("group-states/ci"),
         ..findings(30)
     };
     let fewer = listing(30, (1, 6), &BOTH[..1]);
@@ -185,7 +250,7 @@ fn lost_rights_hold_until_they_are_back() {
         &authority,
         1.6,
         AuthorityName::Held,
-        "rights were lost: group-states/ci",
+        "rights are missing: group-states/ci is not listed",
     );
     let outline = authority.listing().unwrap().outline();
     assert!(
@@ -252,7 +317,7 @@ fn keys_gone_without_a_newer_index_hold() {
 fn a_listing_that_lacks_a_present_key_holds() {
     let mut authority = current();
     let found = Findings {
-        present: Some("group-states/ci".to_owned()),
+        present: BTreeMap::from([("group-states/ci".to_owned(), 20)]),
         ..findings(30)
     };
     let partial = listing(30, (1, 6), &BOTH[..1]);
