@@ -176,7 +176,6 @@ impl<K: Kv> Watcher<K> {
     }
 
     async fn judge(&mut self, listing: Listing, sent: Moment, waited: bool) {
-        self.errors_in_a_row = 0;
         let index = listing.index;
         let mut judgement = self
             .authority
@@ -198,6 +197,7 @@ impl<K: Kv> Watcher<K> {
                 // another history: blocking on it may sleep through a change.
                 let grew = self.after.is_none_or(|after| index > after);
                 self.after = (grew || (self.after == Some(index) && waited)).then_some(index);
+                self.errors_in_a_row = 0;
                 self.refused_in_a_row = 0;
                 if changed {
                     self.compile();
@@ -318,7 +318,8 @@ async fn examine<K: Kv>(
     };
     for (path, answer) in asked {
         match answer {
-            Ok(None) => {}
+            // A name that no request can carry is no directive's: it may go unasked.
+            Ok(None) | Err(KvError::BadRequest(_)) => {}
             Ok(Some(entry)) => {
                 findings.present.insert(path, entry.modify_index);
             }

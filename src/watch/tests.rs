@@ -29,6 +29,8 @@ struct Recorded {
     calls: Mutex<Vec<(Call, Instant)>>,
     /// How long a whole reading, a light read and a question by name take.
     slow: [Duration; 3],
+    /// What a question by name is answered instead.
+    unnamed: Option<KvError>,
     /// How often from now on a watch returns at once, with what is there.
     wakes: Mutex<u32>,
 }
@@ -91,6 +93,9 @@ impl Kv for Recorded {
     async fn get(&self, key: &str) -> Result<Option<Entry>, KvError> {
         self.note(Call::Other);
         sleep(self.slow[2]).await;
+        if let Some(error) = &self.unnamed {
+            return Err(error.clone());
+        }
         self.inner.get(key).await
     }
 
@@ -314,6 +319,38 @@ async fn a_prefix_without_a_sentinel_starts_when_it_gets_one() {
     let meta = Generation { epoch: 1, r#gen: 1 }.to_json(clock::now(), "test");
     running.kv.inner.put(META, meta);
     running.until_is(AuthorityName::Current).await;
+}
+
+#[tokio::test]
+async fn questions_without_an_answer_are_asked_ever_less_often() {
+    let store = Recorded {
+        unnamed: Some(KvError::Unreachable("no leader".to_owned())),
+        ..Recorded::set_up()
+    };
+    let running = Running::start(store, Duration::from_secs(2));
+    running.until_blocked().await;
+    running.kv.inner.remove(CANARY);
+    let begin = Instant::now();
+    running
+        .until("five readings", |it| it.kv.whole().len() >= 2 + 5)
+        .await;
+    // Gaps of 100, 100, 200 and 400 ms at least.
+    assert!(begin.elapsed() >= Duration::from_millis(800));
+    assert_eq!(running.index(), Some(3), "not believed");
+}
+
+#[tokio::test]
+async fn a_vanished_key_that_cannot_be_asked_for_is_gone() {
+    let store = Recorded {
+        unnamed: Some(KvError::BadRequest("two slashes".to_owned())),
+        ..Recorded::set_up()
+    };
+    let running = Running::start(store, Duration::from_secs(2));
+    running.until_blocked().await;
+    running.kv.inner.remove(CANARY);
+    running
+        .until("the deletion", |it| it.index() == Some(4))
+        .await;
 }
 
 #[tokio::test]
