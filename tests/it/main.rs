@@ -5,3 +5,5 @@ mod contract;
 mod folder;
 mod harness;
 mod harness_holds;
+mod kv_cases;
+mod slow;

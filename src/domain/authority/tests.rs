@@ -54,9 +54,9 @@ fn findings(table_index: u64) -> Findings {
     }
 }
 
-fn refusal(path: &str) -> Option<Refusal> {
+fn refusal(path: &str) -> Refusal {
     let (path, text) = (path.to_owned(), "no right".to_owned());
-    Some(Refusal { path, text })
+    Refusal { path, text }
 }
 
 /// Hands in a doubtful reading, with what the source says when asked.
@@ -106,7 +106,7 @@ fn nothing_is_answered_before_the_first_good_listing() {
 fn a_first_listing_without_rights_is_no_empty_prefix() {
     let mut authority = Authority::new(Times::from_poll_interval(P));
     let found = Findings {
-        denied: refusal("_meta"),
+        denied: Some(refusal("_meta")),
         ..findings(30)
     };
     examine(&mut authority, bare(3, &[]), 0.0, &found);
@@ -238,7 +238,7 @@ fn a_deleted_key_is_gone_after_it_was_asked_for() {
 fn lost_rights_hold_until_they_are_back() {
     let mut authority = current();
     let found = Findings {
-        denied: refusal("group-states/ci"),
+        denied: Some(refusal("group-states/ci")),
         ..findings(30)
     };
     let fewer = listing(30, (1, 6), &BOTH[..1]);
