@@ -118,16 +118,7 @@ struct Running {
 impl Running {
     fn start(kv: Recorded, poll_interval: Duration) -> Self {
         let kv = Arc::new(kv);
-        let times = Times::from_poll_interval(poll_interval);
-        let store = Arc::new(Store::new(Authority::new(times).standing().clone()));
-        let counters = Arc::new(SourceCounters::default());
-        let watcher = Watcher::new(
-            Arc::clone(&kv),
-            prefix(),
-            times,
-            Arc::clone(&store),
-            counters,
-        );
+        let (watcher, store) = watcher(&kv, poll_interval);
         let task = tokio::spawn(watcher.run(CancellationToken::new()));
         Self { kv, store, task }
     }
@@ -164,6 +155,15 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.task.abort();
     }
+}
+
+fn watcher(kv: &Arc<Recorded>, poll_interval: Duration) -> (Watcher<Recorded>, Arc<Store>) {
+    let times = Times::from_poll_interval(poll_interval);
+    let store = Arc::new(Store::new(Authority::new(times).standing().clone()));
+    let counters = Arc::new(SourceCounters::default());
+    let (kv, published) = (Arc::clone(kv), Arc::clone(&store));
+    let watcher = Watcher::new(kv, prefix(), times, published, counters);
+    (watcher, store)
 }
 
 fn prefix() -> Prefix {
@@ -214,6 +214,20 @@ async fn after_an_error_the_next_reading_carries_no_index() {
     let (last, retries) = whole[2..].split_last().unwrap();
     assert!(retries.iter().all(|c| *c == Call::List), "{whole:?}");
     assert_eq!(*last, Call::Watch(3));
+}
+
+#[tokio::test]
+async fn a_reading_ends_the_growth_of_the_gap() {
+    let mut watcher = watcher(&Arc::new(Recorded::set_up()), Duration::from_secs(2)).0;
+    watcher.errors_in_a_row = 6;
+    watcher.turn().await;
+    assert_eq!(watcher.errors_in_a_row, 0);
+    // So does one that is not believed.
+    watcher.errors_in_a_row = 6;
+    watcher.kv.inner.remove(META);
+    watcher.turn().await;
+    assert_eq!(watcher.errors_in_a_row, 0);
+    assert_eq!(watcher.refused_in_a_row, 1);
 }
 
 #[tokio::test]

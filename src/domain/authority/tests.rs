@@ -112,9 +112,10 @@ fn a_first_listing_without_rights_is_no_empty_prefix() {
     examine(&mut authority, bare(3, &[]), 0.0, &found);
     let reason = "rights are missing: _meta";
     check(&authority, 0.1, AuthorityName::Starting, reason);
-    // The store's index went back before anything was in force: nothing to protect.
-    for second in [1.0, 2.0] {
-        examine(&mut authority, bare(1, &[]), second, &findings(1));
+    // The store's index goes back before anything was in force: nothing to protect.
+    for (second, table_index) in [(1.0, 30), (2.0, 1), (3.0, 1)] {
+        let found = findings(table_index);
+        examine(&mut authority, bare(1, &[]), second, &found);
         check(
             &authority,
             second + 0.1,
@@ -124,9 +125,9 @@ fn a_first_listing_without_rights_is_no_empty_prefix() {
     }
     let mut unreadable = bare(30, &[("_meta", 30)]);
     unreadable.index = 31;
-    let judgement = authority.listed(unreadable, at(3.0), at(3.1));
+    let judgement = authority.listed(unreadable, at(4.0), at(4.1));
     assert_eq!(judgement, Judgement::Refused);
-    check(&authority, 3.1, AuthorityName::Starting, "cannot be read");
+    check(&authority, 4.1, AuthorityName::Starting, "cannot be read");
 }
 
 #[test]
