@@ -23,6 +23,7 @@ use crate::domain::listing::{Entry, Listing, Outline};
 use crate::domain::snapshot::Snapshot;
 use crate::kv::{Kv, KvError};
 use crate::metrics::SourceCounters;
+use crate::progress::Beat;
 use crate::store::{Published, Store};
 
 /// How long a blocking read waits: the bound of every wake that the source misses.
@@ -50,6 +51,7 @@ pub struct Watcher<K> {
     errors_in_a_row: u32,
     refused_in_a_row: u32,
     shown: Option<AuthorityName>,
+    notices_shown: usize,
 }
 
 /// One outcome of waiting for the source.
@@ -88,12 +90,14 @@ impl<K: Kv> Watcher<K> {
             errors_in_a_row: 0,
             refused_in_a_row: 0,
             shown: None,
+            notices_shown: 0,
         }
     }
 
-    /// Follows the source until `stop`.
-    pub async fn run(mut self, stop: CancellationToken) {
+    /// Follows the source until `stop`, with a sign of life after each reading.
+    pub async fn run(mut self, stop: CancellationToken, beat: Beat) {
         loop {
+            beat.now();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
@@ -114,7 +118,17 @@ impl<K: Kv> Watcher<K> {
             Heard::Doubt => self.after = None,
             Heard::Error(error) => self.failed(error),
         }
+        self.notice();
         self.publish();
+    }
+
+    /// Passes on what the store has to say, each thing once.
+    fn notice(&mut self) {
+        let notices = self.kv.notices();
+        for notice in notices.iter().skip(self.notices_shown) {
+            warn!("the store: {notice}");
+        }
+        self.notices_shown = notices.len();
     }
 
     /// Keeps the gap between readings.
@@ -248,7 +262,8 @@ impl<K: Kv> Watcher<K> {
                     problems = snapshot.problems.len(),
                     "a new listing is in force"
                 );
-                for problem in &snapshot.problems {
+                let known = self.snapshot.as_deref().map_or(&[][..], |s| &s.problems);
+                for problem in snapshot.problems.iter().filter(|p| !known.contains(p)) {
                     let kind = problem.kind.as_str();
                     warn!(kind, path = %problem.path, "{}", problem.text);
                 }

@@ -36,6 +36,12 @@ pub trait Kv: Send + Sync + 'static {
     /// What this store can and cannot do.
     fn capabilities(&self) -> Capabilities;
 
+    /// What somebody who runs this store should know, for example that a broken file was set
+    /// aside. The list only grows, and is short.
+    fn notices(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Reads every entry below the prefix, at once. No entry is an empty listing, never an error.
     /// A folder marker of the prefix itself (Consul's web page makes one) is not below it. The
     /// index is never 0.

@@ -49,6 +49,19 @@ impl Source {
     }
 }
 
+impl Source {
+    /// Reads token and certificates anew. What is wrong keeps the old ones in use.
+    ///
+    /// # Errors
+    /// Text for the person who can mend it.
+    pub fn reload(&self) -> Result<(), String> {
+        match self {
+            Self::Consul(kv) => kv.reload().map_err(|errors| errors.to_string()),
+            Self::Directory(_) => Ok(()),
+        }
+    }
+}
+
 impl fmt::Display for KvSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -63,6 +76,13 @@ impl Kv for Source {
         match self {
             Self::Consul(kv) => kv.capabilities(),
             Self::Directory(kv) => kv.capabilities(),
+        }
+    }
+
+    fn notices(&self) -> Vec<String> {
+        match self {
+            Self::Consul(kv) => kv.notices(),
+            Self::Directory(kv) => kv.notices(),
         }
     }
 

@@ -7,6 +7,7 @@ use super::*;
 use crate::domain::sentinel::Generation;
 use crate::kv::memory::MemoryKv;
 use crate::kv::{Capabilities, Operation, Outcome};
+use crate::progress::Progress;
 
 /// Long beside every pause of the watcher, for conditions that hold in the end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -119,7 +120,8 @@ impl Running {
     fn start(kv: Recorded, poll_interval: Duration) -> Self {
         let kv = Arc::new(kv);
         let (watcher, store) = watcher(&kv, poll_interval);
-        let task = tokio::spawn(watcher.run(CancellationToken::new()));
+        let task =
+            tokio::spawn(watcher.run(CancellationToken::new(), Progress::new(0).of_the_watcher()));
         Self { kv, store, task }
     }
 

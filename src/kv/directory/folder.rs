@@ -136,7 +136,8 @@ impl Folder {
     ) -> Result<Reading, Unrecorded> {
         let journal = Journal::read(&self.own).map_err(Unrecorded::Read)?;
         if let Some(journal) = journal {
-            self.complete(&journal).map_err(Unrecorded::Write)?;
+            let state = self.current().map_err(Unrecorded::Read)?;
+            self.complete(&journal, state).map_err(Unrecorded::Write)?;
         }
         let mut state = self.current().map_err(Unrecorded::Read)?;
         // With the state as it was, no transaction came between the two locks.
@@ -173,10 +174,9 @@ impl Folder {
     }
 
     /// Completes a transaction that counts. The exclusive lock is held.
-    pub(super) fn complete(&self, journal: &Journal) -> Result<(), String> {
-        let run = || {
+    pub(super) fn complete(&self, journal: &Journal, mut state: State) -> Result<(), String> {
+        let mut run = || {
             journal.apply(&self.root, &self.own)?;
-            let mut state = self.current()?;
             journal.record(&mut state);
             self.save(&state).map_err(KvError::Unreachable)?;
             Journal::close(&self.own)

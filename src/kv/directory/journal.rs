@@ -101,15 +101,17 @@ impl Journal {
 
     /// Moves the values to their places. Doing it again does nothing.
     pub(super) fn apply(&self, root: &Path, own: &Path) -> Result<(), KvError> {
+        let mut touched = files::Touched::new();
         // Deletions first: a key may take the place of a folder that they leave empty.
         for key in &self.deletes {
-            files::remove(root, key).map_err(unreachable_by(&root.join(key)))?;
+            files::remove(root, key, &mut touched).map_err(unreachable_by(&root.join(key)))?;
         }
         for set in &self.sets {
             let staged = staged_file(own, set.staged);
-            files::put(root, &set.key, &staged).map_err(unreachable_by(&root.join(&set.key)))?;
+            files::put(root, &set.key, &staged, &mut touched)
+                .map_err(unreachable_by(&root.join(&set.key)))?;
         }
-        Ok(())
+        files::sync_all(&touched).map_err(|(folder, error)| unreachable_by(&folder)(error))
     }
 
     /// Tells the state of it. Doing it again does nothing.

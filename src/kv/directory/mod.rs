@@ -67,13 +67,6 @@ impl DirectoryKv {
         Self::open_as(path.as_ref(), true, now)
     }
 
-    /// What somebody who runs this should know, for example that a state was set aside. At most
-    /// sixteen, each once.
-    #[must_use]
-    pub fn notices(&self) -> Vec<String> {
-        self.folder.notices()
-    }
-
     fn open_as(path: &Path, never_write: bool, now: fn() -> Timestamp) -> Result<Self, KvError> {
         let root: PathBuf = std::path::absolute(path).map_err(fault::unreachable_by(path))?;
         scan::folder_metadata(&root)?;
@@ -151,6 +144,10 @@ impl Kv for DirectoryKv {
             access_rights: false,
             atomic_for_all: false,
         }
+    }
+
+    fn notices(&self) -> Vec<String> {
+        self.folder.notices()
     }
 
     async fn list(&self, prefix: &Prefix) -> Result<Listing, KvError> {

@@ -21,7 +21,10 @@ pub(super) fn transact(folder: &Folder, operations: &[Operation]) -> Result<Outc
     folder.writable().map_err(KvError::ReadOnly)?;
     let _guard = lock::take(&folder.lock_file(), Mode::Exclusive)?;
     if let Some(journal) = Journal::read(&folder.own)? {
-        folder.complete(&journal).map_err(KvError::Unreachable)?;
+        let state = folder.current()?;
+        folder
+            .complete(&journal, state)
+            .map_err(KvError::Unreachable)?;
     }
     let (state, values) = read_keys(folder, operations)?;
     let plan = match plan(operations, &state, &values) {
@@ -32,16 +35,17 @@ pub(super) fn transact(folder: &Folder, operations: &[Operation]) -> Result<Outc
         return Ok(Outcome::Committed { index: state.index });
     }
     check_layout(folder, &plan)?;
-    write(folder, state.index + 1, &plan)
+    write(folder, state, &plan)
 }
 
-fn write(folder: &Folder, index: u64, plan: &Plan) -> Result<Outcome, KvError> {
+fn write(folder: &Folder, state: State, plan: &Plan) -> Result<Outcome, KvError> {
     let not_written = |error: std::io::Error| {
         KvError::Unreachable(naming(
             &folder.own,
             &format!("nothing was written: {error}"),
         ))
     };
+    let index = state.index + 1;
     let journal = Journal::stage(&folder.own, index, plan).map_err(not_written)?;
     if let Err(error) = journal.commit(&folder.own) {
         // The name may be there although the disk did not confirm it.
@@ -51,7 +55,9 @@ fn write(folder: &Folder, index: u64, plan: &Plan) -> Result<Outcome, KvError> {
             not_written(error)
         });
     }
-    folder.complete(&journal).map_err(KvError::OutcomeUnknown)?;
+    folder
+        .complete(&journal, state)
+        .map_err(KvError::OutcomeUnknown)?;
     Ok(Outcome::Committed { index })
 }
 
@@ -59,16 +65,16 @@ fn write(folder: &Folder, index: u64, plan: &Plan) -> Result<Outcome, KvError> {
 /// that the next one to ask sees the same indexes.
 fn read_keys(folder: &Folder, operations: &[Operation]) -> Result<(State, Values), KvError> {
     let mut state = folder.current()?;
-    let before = state.clone();
+    let mut changed = false;
     let mut values = Values::new();
     let keys: BTreeSet<&str> = operations.iter().map(Operation::key).collect();
     for key in keys {
         let scope = Scope::Key(key);
         let found = settled(|| scan(&folder.root, scope, None))?;
-        state.reconcile(scope, &found);
+        changed |= state.reconcile(scope, &found);
         values.extend(found);
     }
-    if state != before {
+    if changed {
         folder.save(&state).map_err(KvError::Unreachable)?;
     }
     Ok((state, values))

@@ -14,6 +14,7 @@ pub(crate) mod consul;
 mod consul_calls;
 pub(crate) mod consul_cluster;
 pub(crate) mod delay;
+pub(crate) mod dial;
 pub(crate) mod fleet;
 pub(crate) mod folder;
 pub(crate) mod haproxy;

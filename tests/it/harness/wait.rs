@@ -8,6 +8,12 @@ const STEP: Duration = Duration::from_millis(5);
 /// Long enough for a start or an election on a loaded machine; a test that waits for it is failing.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Lets time pass where the time itself is what a test is about: a pause inside a request, a span
+/// over which something is measured. Never to wait for an effect: [`eventually`] does that.
+pub(crate) fn let_pass(span: Duration) {
+    std::thread::sleep(span);
+}
+
 /// Calls `probe` until it answers `Ok`, for `limit` at most. The error is what was seen instead;
 /// the last one is part of the failure's message.
 pub(crate) fn eventually<T>(
@@ -27,7 +33,26 @@ pub(crate) fn eventually<T>(
     }
 }
 
-/// The same for probes that await: other tasks of the test go on meanwhile.
+/// Calls `probe` for the whole of `span`: what must not change is watched, not looked at once.
+/// Fails at the first `Err`, which says what was seen.
+pub(crate) fn throughout(
+    what: &str,
+    span: Duration,
+    mut probe: impl FnMut() -> Result<(), String>,
+) {
+    let begin = Instant::now();
+    while begin.elapsed() < span {
+        if let Err(seen) = probe() {
+            panic!(
+                "not for {span:?}: {what}. After {:?}: {seen}",
+                begin.elapsed()
+            );
+        }
+        std::thread::sleep(STEP);
+    }
+}
+
+/// As `eventually`, for probes that await: other tasks of the test go on meanwhile.
 pub(crate) async fn eventually_async<T>(
     what: &str,
     limit: Duration,

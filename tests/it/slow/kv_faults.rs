@@ -1,10 +1,5 @@
 //! Consul hung, killed, without a leader; and what takes ten seconds to be sure of.
 
-#![allow(
-    clippy::print_stdout,
-    reason = "the figures are for who reads a test's output"
-)]
-
 use std::time::Duration;
 
 use crate::harness::consul::Consul;

@@ -1,10 +1,5 @@
 //! Ten thousand keys.
 
-#![allow(
-    clippy::print_stdout,
-    reason = "the figures are for who reads a test's output"
-)]
-
 use std::time::{Duration, Instant};
 
 use serde_json::json;

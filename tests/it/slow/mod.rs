@@ -1,4 +1,15 @@
-//! What takes long: run by the profile `all` alone.
+//! Scenarios that take long or load the machine: `scripts/test` runs them, the everyday loop does
+//! not.
 
+#![allow(
+    clippy::print_stdout,
+    reason = "the figures are for who reads the output"
+)]
+
+mod crowd;
+mod folder_contract;
+mod http_drip;
 mod kv_faults;
 mod kv_sizes;
+mod nodes_ramp;
+mod restarts;
