@@ -31,7 +31,7 @@ const PREFIX: &str = "frontend/gprd";
 
 /// Where desired state is written.
 enum Store {
-    Consul(Consul),
+    Consul(Box<Consul>),
     Folder(StateFolder),
 }
 
@@ -45,7 +45,12 @@ fn main() {
     println!("| store | keys | median | p99 | max |");
     println!("|---|---|---|---|---|");
     for keys in KEYS {
-        measure("Consul", &Store::Consul(Consul::dev()), keys, writes);
+        measure(
+            "Consul",
+            &Store::Consul(Box::new(Consul::dev())),
+            keys,
+            writes,
+        );
     }
     for keys in KEYS {
         measure("folder", &Store::Folder(StateFolder::new()), keys, writes);
