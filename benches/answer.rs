@@ -14,6 +14,7 @@ use tidegate::domain::listing::Listing;
 use tidegate::domain::name::Name;
 use tidegate::domain::request::Request;
 use tidegate::domain::snapshot::Snapshot;
+use tidegate::progress::Progress;
 use tidegate::store::{Published, Store};
 use tokio_util::sync::CancellationToken;
 
@@ -113,7 +114,12 @@ impl RunningAgent {
         let (address, stop) = (agent.address(), CancellationToken::new());
         let store = Arc::new(in_force());
         let threads = agent
-            .start(store, stop.clone(), &CancellationToken::new())
+            .start(
+                store,
+                stop.clone(),
+                &CancellationToken::new(),
+                &Progress::new(1),
+            )
             .expect("threads can be made");
         Self {
             address,

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::domain::name::Name;
 use crate::metrics::WorkerCounters;
+use crate::progress::Progress;
 use crate::store::Store;
 
 /// How long a request may be silent before it counts as ended. A string that was set at run time
@@ -110,6 +111,7 @@ impl Agent {
         store: Arc<Store>,
         stop: CancellationToken,
         died: &CancellationToken,
+        progress: &Progress,
     ) -> io::Result<Vec<JoinHandle<()>>> {
         let shared = Arc::new(Shared {
             store,
@@ -121,13 +123,14 @@ impl Agent {
         let parts = self.listeners.into_iter().zip(self.counters).enumerate();
         parts
             .map(|(number, (listener, counters))| {
-                worker::start(
-                    number,
+                let worker = worker::Parts {
                     listener,
-                    Arc::clone(&shared),
                     counters,
-                    died.clone(),
-                )
+                    shared: Arc::clone(&shared),
+                    died: died.clone(),
+                    beat: progress.of_worker(number),
+                };
+                worker::start(number, worker)
             })
             .collect()
     }

@@ -65,7 +65,7 @@ pub enum Kind {
 pub const SLOT_BYTES_MAX: usize = 32;
 
 /// All settings, in the order of the documentation.
-pub const SETTINGS: [Setting; 12] = [
+pub const SETTINGS: [Setting; 13] = [
     Setting {
         key: "environment",
         flag: "env",
@@ -124,6 +124,19 @@ pub const SETTINGS: [Setting; 12] = [
             max: Duration::from_mins(1),
         },
         doc: "The smallest agent-inter of the fleet. How long a reading counts follows from it.",
+    },
+    Setting {
+        key: "drain_for",
+        flag: "drain-for",
+        variable: "TIDEGATE_DRAIN_FOR",
+        value_name: "TIME",
+        default: Default::Text("8s"),
+        kind: Kind::Span {
+            min: Duration::ZERO,
+            max: Duration::from_mins(10),
+        },
+        doc: "How long polls are still answered after SIGTERM, with readiness off: longer than the \
+              balancer's probe interval times its threshold, plus its time-out.",
     },
     Setting {
         key: "agent.listen",

@@ -117,6 +117,8 @@ impl Tidegate {
         let mut command = program_behind(&self.launcher);
         command
             .args(&self.arguments)
+            // No balancer waits here; a test that drains says so with the flag, which counts first.
+            .env("TIDEGATE_DRAIN_FOR", "0s")
             .envs(self.environment.iter().cloned());
         self.process = Some(Process::start("tidegate", self.folder.path(), &command));
     }

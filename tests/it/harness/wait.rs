@@ -33,7 +33,26 @@ pub(crate) fn eventually<T>(
     }
 }
 
-/// The same for probes that await: other tasks of the test go on meanwhile.
+/// Calls `probe` for the whole of `span`: what must not change is watched, not looked at once.
+/// Fails at the first `Err`, which says what was seen.
+pub(crate) fn throughout(
+    what: &str,
+    span: Duration,
+    mut probe: impl FnMut() -> Result<(), String>,
+) {
+    let begin = Instant::now();
+    while begin.elapsed() < span {
+        if let Err(seen) = probe() {
+            panic!(
+                "not for {span:?}: {what}. After {:?}: {seen}",
+                begin.elapsed()
+            );
+        }
+        std::thread::sleep(STEP);
+    }
+}
+
+/// As `eventually`, for probes that await: other tasks of the test go on meanwhile.
 pub(crate) async fn eventually_async<T>(
     what: &str,
     limit: Duration,

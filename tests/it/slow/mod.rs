@@ -7,4 +7,7 @@
 )]
 
 mod crowd;
+mod folder_contract;
 mod http_drip;
+mod nodes_ramp;
+mod restarts;

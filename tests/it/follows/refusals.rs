@@ -1,0 +1,170 @@
+//! Commands that must not write, and two that write at once.
+
+use std::thread;
+
+use super::commands::Place;
+use crate::harness::consul::Consul;
+use crate::harness::process::Output;
+use crate::harness::tidegate::{consul_environment, tidegate};
+
+/// Races until a conflict has been seen; nearly every one has some.
+const RACES_MAX: usize = 40;
+const WRITERS: usize = 4;
+
+fn check(what: &str, output: &Output, code: i32, text: &str) {
+    assert_eq!(output.code, Some(code), "{what}: {output:?}");
+    assert!(output.stderr.contains(text), "{what}: {output:?}");
+}
+
+#[test]
+fn wrong_usage_ends_with_2_and_writes_nothing() {
+    let place = Place::folder();
+    place.done(&["init"]);
+    let before = (place.get("_meta"), place.get("canary-state"));
+    for (command, text) in [
+        (&["canary", "--drian"][..], "unexpected argument '--drian'"),
+        (&["canary"], "--ready|--enable|--drain|--maint|--disable"),
+        (&["canary", "--drain", "--ready"], "cannot be used with"),
+        (&["canary", "--drain", "--gprd"], "cannot be used with"),
+        (
+            &["canary", "--drain", "--zone", "b", "--node", "lb-1"],
+            "cannot be used with",
+        ),
+        (&["canary", "--drain", "--zone", "a b"], "--zone"),
+        (&["set", "off", "web/a"], "is none of ready, drain, maint"),
+        (&["set", "0%", "web/a"], "percentage of 1% to 100%"),
+        (&["set", "drain"], "SERVER"),
+        (&["set", "drain", "web"], "\"web\""),
+        (&["clear", "web/a/b"], "\"web/a/b\""),
+        (&["undrain"], "unrecognized subcommand"),
+    ] {
+        check(&command.join(" "), &place.run(command), 2, text);
+    }
+    assert_eq!((place.get("_meta"), place.get("canary-state")), before);
+    let nowhere = ["canary", "--gprd", "--drain", "--kv", "dir:/nowhere/at-all"];
+    check(
+        "no such folder",
+        &tidegate(&nowhere, &[]),
+        2,
+        "/nowhere/at-all",
+    );
+}
+
+#[test]
+fn an_environment_that_nobody_set_up_is_not_written_to() {
+    let place = Place::folder();
+    place.done(&["init"]);
+    let Place::Folder(folder) = &place else {
+        unreachable!("it is a folder")
+    };
+    let kv = format!("dir:{}", folder.path().display());
+    let other = tidegate(&["canary", "--gstg", "--drain", "--kv", &kv], &[]);
+    check("gstg", &other, 1, "tidegate init");
+    assert!(!folder.join("frontend/gstg/canary-state").exists());
+}
+
+#[test]
+fn a_store_out_of_reach_ends_with_6() {
+    let mut consul = Consul::dev();
+    let environment = consul_environment(&consul);
+    consul.kill();
+    for command in [
+        &["init"][..],
+        &["canary", "--drain"],
+        &["set", "drain", "web/a"],
+        &["clear", "web/a"],
+    ] {
+        let output = tidegate(&[command, &["--env", "gprd"]].concat(), &environment);
+        check(&command.join(" "), &output, 6, "the store: ");
+    }
+}
+
+#[test]
+fn a_token_that_may_only_read_ends_with_6_and_says_so() {
+    let consul = Consul::dev_with_acl();
+    let of_root = consul_environment(&consul);
+    let init = tidegate(&["init", "--env", "gprd"], &of_root);
+    assert_eq!(init.code, Some(0), "{init:?}");
+    let meta = consul.kv_get("frontend/gprd/_meta");
+
+    consul.policy(
+        "reader",
+        r#"key_prefix "frontend/gprd/" { policy = "list" }"#,
+    );
+    let token = consul.token_for(&["reader"]);
+    let of_reader = [
+        ("CONSUL_HTTP_ADDR".to_owned(), consul.url()),
+        ("CONSUL_HTTP_TOKEN".to_owned(), token),
+    ];
+    let read = tidegate(&["explain", "--env", "gprd", "web/a canary"], &of_reader);
+    assert_eq!(read.code, Some(0), "it may read: {read:?}");
+    for command in [&["canary", "--drain"][..], &["set", "drain", "web/a"]] {
+        let output = tidegate(&[command, &["--env", "gprd"]].concat(), &of_reader);
+        check(&command.join(" "), &output, 6, "ermission denied");
+    }
+    let of_nobody = [("CONSUL_HTTP_ADDR".to_owned(), consul.url())];
+    let output = tidegate(&["canary", "--gprd", "--drain"], &of_nobody);
+    assert_eq!(output.code, Some(6), "without a token: {output:?}");
+    assert_eq!(
+        consul.kv_get("frontend/gprd/_meta"),
+        meta,
+        "nothing was written"
+    );
+}
+
+/// Several writers at once, each to a server of its own.
+fn race(place: &Place) -> Vec<Output> {
+    thread::scope(|scope| {
+        let write = |writer: usize| {
+            scope.spawn(move || place.run(&["set", "drain", &format!("web/s{writer}")]))
+        };
+        let running: Vec<_> = (0..WRITERS).map(write).collect();
+        running
+            .into_iter()
+            .map(|w| w.join().expect("a writer does not panic"))
+            .collect()
+    })
+}
+
+fn check_races(place: &Place) {
+    place.done(&["init"]);
+    let mut conflicts = 0;
+    for _ in 0..RACES_MAX {
+        let generation = place.generation();
+        let outputs = race(place);
+        let mut won = 0;
+        for (writer, output) in outputs.iter().enumerate() {
+            let key = format!("server-overrides/web/s{writer}");
+            if output.code == Some(0) {
+                won += 1;
+                assert_eq!(place.json(&key)["state"], "drain");
+            } else {
+                check("the loser", output, 5, "somebody else wrote meanwhile");
+                assert_eq!(place.get(&key), None, "the loser wrote nothing");
+                conflicts += 1;
+            }
+        }
+        assert!(won > 0, "one of them wins: {outputs:?}");
+        assert_eq!(place.generation(), generation + won, "one generation each");
+        if conflicts > 0 {
+            eprintln!("{WRITERS} writers at once: {won} won, {conflicts} refused");
+            return;
+        }
+        let all: Vec<_> = (0..WRITERS)
+            .map(|writer| format!("web/s{writer}"))
+            .collect();
+        let all: Vec<_> = all.iter().map(String::as_str).collect();
+        place.done(&[&["clear"], &all[..]].concat());
+    }
+    panic!("no conflict in {RACES_MAX} races of {WRITERS} writers");
+}
+
+#[test]
+fn of_writers_at_once_the_losers_end_with_5_and_nothing_is_lost_in_a_folder() {
+    check_races(&Place::folder());
+}
+
+#[test]
+fn of_writers_at_once_the_losers_end_with_5_and_nothing_is_lost_in_consul() {
+    check_races(&Place::consul());
+}
