@@ -7,18 +7,16 @@
 //!
 //! One replica alone is judged here: it goes on with its last listing while its source is gone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use self::vanished::VANISHED_ASKED_MAX;
+use self::vanished::{to_ask, vanished};
 use super::key::META;
 use super::listing::{Listing, Outline};
 use super::sentinel::{Generation, SentinelError};
-
-/// The most vanished keys that are asked for by name before a smaller listing is applied. Above
-/// it, one per parent path and as many again are asked.
-pub const VANISHED_ASKED_MAX: usize = 64;
 
 /// A moment of the monotonic clock that counts suspension, since an origin of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -532,34 +530,6 @@ impl fmt::Display for Distrust {
     }
 }
 
-fn vanished<'a>(before: &'a Listing, after: &Listing) -> Vec<&'a str> {
-    let gone = before
-        .entries
-        .keys()
-        .filter(|path| !after.entries.contains_key(*path));
-    gone.map(String::as_str).collect()
-}
-
-/// All vanished paths up to the limit; above it one per parent path, and as many again.
-fn to_ask(vanished: &[&str]) -> Vec<String> {
-    if vanished.len() <= VANISHED_ASKED_MAX {
-        return vanished.iter().map(|path| (*path).to_owned()).collect();
-    }
-    let mut parents = BTreeSet::new();
-    let parent = |path: &str| {
-        path.rsplit_once('/')
-            .map_or("", |(parent, _)| parent)
-            .to_owned()
-    };
-    let (first, others): (Vec<&str>, Vec<&str>) = vanished
-        .iter()
-        .partition(|path| parents.insert(parent(path)));
-    first
-        .into_iter()
-        .chain(others.into_iter().take(VANISHED_ASKED_MAX))
-        .map(str::to_owned)
-        .collect()
-}
-
 #[cfg(test)]
 mod tests;
+mod vanished;

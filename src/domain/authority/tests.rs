@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::domain::listing::Entry;
 use bytes::Bytes;

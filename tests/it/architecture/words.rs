@@ -1,0 +1,87 @@
+//! What tests must not do, and what the documentation must say.
+
+use std::fs;
+
+use super::{repository, sources};
+use crate::harness::tidegate::tidegate;
+
+/// Files of the tests that pause for a span, and why that is not waiting for an effect.
+const PAUSES: [(&str, &str); 3] = [
+    (
+        "tests/it/harness/wait.rs",
+        "the one place that waits by polling",
+    ),
+    (
+        "tests/it/folder/events.rs",
+        "writes at a pace, as an editor does",
+    ),
+    (
+        "tests/it/folder/writers.rs",
+        "kills a writer at many moments of its work",
+    ),
+];
+
+#[test]
+fn tests_await_events_and_do_not_sleep() {
+    let words = ["sleep("];
+    for folder in ["tests", "benches"] {
+        let others = sources(folder)
+            .filter(|source| source.path != "tests/it/architecture/words.rs")
+            .filter(|source| PAUSES.iter().all(|(path, _)| *path != source.path));
+        let wrong: Vec<_> = others.flat_map(|source| source.places_of(&words)).collect();
+        assert!(
+            wrong.is_empty(),
+            "wait::eventually waits, wait::let_pass paces: {wrong:#?}"
+        );
+    }
+    for (path, _) in PAUSES {
+        let stale = sources("tests")
+            .all(|source| source.path != path || source.places_of(&words).is_empty());
+        assert!(!stale, "{path} no longer sleeps: take it off the list");
+    }
+}
+
+/// The page is what the program says of itself. After a change of the command line, run this test
+/// with `TIDEGATE_WRITE_DOCS=1`.
+#[test]
+fn the_page_of_the_command_line_is_what_the_program_says() {
+    let page = page();
+    let path = repository().join("docs/command-line.md");
+    if std::env::var_os("TIDEGATE_WRITE_DOCS").is_some() {
+        fs::write(&path, &page).expect("the repository is writable");
+    }
+    let there = fs::read_to_string(&path).unwrap_or_default();
+    let first = page
+        .lines()
+        .zip(there.lines())
+        .find(|(new, old)| new != old);
+    assert!(
+        page == there,
+        "docs/command-line.md is out of date, first here: {first:#?}. \
+         Write it anew with TIDEGATE_WRITE_DOCS=1"
+    );
+}
+
+fn page() -> String {
+    let help = |arguments: &[&str]| {
+        let output = tidegate(arguments, &[]);
+        assert_eq!(output.code, Some(0), "{arguments:?}: {output:?}");
+        output.stdout
+    };
+    let all = help(&["--help"]);
+    let mut page = format!("# Command line\n\nAs `--help` prints it.\n\n```text\n{all}```\n");
+    let (_, commands) = all
+        .split_once("Commands:\n")
+        .expect("the help lists commands");
+    let names = commands
+        .lines()
+        .map_while(|line| line.strip_prefix("  "))
+        .filter(|line| !line.starts_with(' '))
+        .filter_map(|line| line.split(' ').next())
+        .filter(|command| *command != "help");
+    for command in names {
+        let text = help(&[command, "--help"]);
+        page += &format!("\n## tidegate {command}\n\n```text\n{text}```\n");
+    }
+    page
+}
