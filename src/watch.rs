@@ -14,12 +14,14 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+pub use self::keeper::Keeper;
 use crate::clock;
 use crate::domain::authority::{
     Authority, AuthorityName, Findings, Judgement, Moment, Questions, Refusal, Times,
 };
 use crate::domain::key::Prefix;
 use crate::domain::listing::{Entry, Listing, Outline};
+use crate::domain::memory::Memory;
 use crate::domain::snapshot::Snapshot;
 use crate::kv::{Kv, KvError};
 use crate::metrics::SourceCounters;
@@ -52,6 +54,7 @@ pub struct Watcher<K> {
     refused_in_a_row: u32,
     shown: Option<AuthorityName>,
     notices_shown: usize,
+    keeper: Option<Keeper>,
 }
 
 /// One outcome of waiting for the source.
@@ -91,7 +94,20 @@ impl<K: Kv> Watcher<K> {
             refused_in_a_row: 0,
             shown: None,
             notices_shown: 0,
+            keeper: None,
         }
+    }
+
+    /// Goes on from what was kept before a restart, and keeps what comes.
+    #[must_use]
+    pub fn remembering(mut self, keeper: Keeper, memory: Option<Memory>) -> Self {
+        if let Some(memory) = memory {
+            self.authority = Authority::remembering(self.times, memory);
+            self.compile();
+            self.publish();
+        }
+        self.keeper = Some(keeper);
+        self
     }
 
     /// Follows the source until `stop`, with a sign of life after each reading.
@@ -119,6 +135,10 @@ impl<K: Kv> Watcher<K> {
             Heard::Error(error) => self.failed(error),
         }
         self.notice();
+        if let Some(keeper) = &mut self.keeper {
+            // On disk before the next answer.
+            keeper.keep(&self.authority).await;
+        }
         self.publish();
     }
 
@@ -365,5 +385,6 @@ async fn ask_by_name<K: Kv>(
     answers
 }
 
+mod keeper;
 #[cfg(test)]
 mod tests;

@@ -11,12 +11,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 pub use self::standing::{AuthorityName, Distrust, Refusal, Standing, Verdict};
 use self::standing::{Broken, Held};
 pub use self::vanished::VANISHED_ASKED_MAX;
 use self::vanished::{to_ask, vanished};
 use super::key::META;
 use super::listing::{Listing, Outline};
+use super::memory::Memory;
 use super::sentinel::Generation;
 
 /// A moment of the monotonic clock that counts suspension, since an origin of its own.
@@ -129,9 +132,40 @@ impl Authority {
                 confirmed: None,
                 held: None,
                 broken: None,
+                waiting: false,
                 trouble: None,
             },
         }
+    }
+
+    /// Knows what it knew before a restart. It answers from it only once the source has had its
+    /// chance: an answer, or none.
+    #[must_use]
+    pub fn remembering(times: Times, memory: Memory) -> Self {
+        let mut authority = Self::new(times);
+        let broken = memory.broken;
+        authority.standing.broken = broken.map(|(epoch, evidence)| Broken { epoch, evidence });
+        authority.highest = memory.highest;
+        authority.table_index = memory.table_index;
+        authority.standing.has_listing = true;
+        authority.standing.waiting = true;
+        let outline = memory.listing.outline();
+        let listing = Arc::new(memory.listing);
+        authority.accepted = Some(Accepted { listing, outline });
+        authority
+    }
+
+    /// What to remember over a restart; `at` is the wall clock.
+    #[must_use]
+    pub fn memory(&self, at: Timestamp) -> Option<Memory> {
+        let broken = self.standing.broken.as_ref();
+        Some(Memory {
+            listing: Listing::clone(self.listing()?),
+            highest: self.highest,
+            table_index: self.table_index,
+            broken: broken.map(|broken| (broken.epoch, broken.evidence.clone())),
+            at,
+        })
     }
 
     /// The listing in force.
@@ -248,6 +282,7 @@ impl Authority {
 
     /// The source gave no answer that can be used.
     pub fn unreachable(&mut self, text: String) {
+        self.standing.waiting = false;
         self.standing.trouble = Some(text);
     }
 
@@ -289,6 +324,7 @@ impl Authority {
 
     fn hold(&mut self, cause: Distrust, received: Moment) -> Judgement {
         self.standing.trouble = None;
+        self.standing.waiting = false;
         self.standing.held = Some(Held {
             cause,
             last_answer: received,
@@ -337,6 +373,7 @@ impl Authority {
 
     fn confirm(&mut self, sent: Moment) {
         self.standing.trouble = None;
+        self.standing.waiting = false;
         self.standing.confirmed = self.standing.confirmed.max(Some(sent));
     }
 }

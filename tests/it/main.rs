@@ -13,5 +13,6 @@ mod http_api;
 mod kv_cases;
 mod life_cycle;
 mod limits;
+mod memory;
 mod requests;
 mod slow;

@@ -14,6 +14,8 @@ pub struct Standing {
     pub(super) confirmed: Option<Moment>,
     pub(super) held: Option<Held>,
     pub(super) broken: Option<Broken>,
+    /// The listing is from before a restart, and the source has not had its chance yet.
+    pub(super) waiting: bool,
     /// Why the source gave no answer, when that was the last thing heard of it.
     pub(super) trouble: Option<String>,
 }
@@ -98,7 +100,7 @@ impl Standing {
             AuthorityName::Current
         } else if self.has_listing && self.held.as_ref().is_some_and(|h| within(h.last_answer)) {
             AuthorityName::Held
-        } else if self.has_listing {
+        } else if self.has_listing && !self.waiting {
             AuthorityName::Agreed
         } else {
             AuthorityName::Starting
@@ -121,9 +123,16 @@ impl Standing {
             (AuthorityName::Current, ..) => format!("confirmed by the source {age:.1} s ago"),
             (AuthorityName::Agreed, ..) => {
                 let why = trouble.map_or_else(String::new, |text| format!(" ({text})"));
-                format!("the source is out of reach{why}; last confirmed {age:.1} s ago")
+                let last = match self.age(now) {
+                    Some(_) => format!("last confirmed {age:.1} s ago"),
+                    None => "the listing is from before the start".to_owned(),
+                };
+                format!("the source is out of reach{why}; {last}")
             }
             (AuthorityName::Held, Some(broken), _) => broken.to_string(),
+            (AuthorityName::Starting, ..) if self.waiting => {
+                "a listing is known from before the start; the source is asked first".to_owned()
+            }
             (AuthorityName::Starting, ..) if trouble.is_some() => {
                 format!("no listing yet: {}", trouble.unwrap_or_default())
             }

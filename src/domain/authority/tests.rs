@@ -424,3 +424,43 @@ fn many_vanished_keys_are_asked_for_by_parent() {
         .collect();
     assert_eq!(parents.len(), 10);
 }
+
+#[test]
+fn a_restart_knows_what_was_known_once_the_source_had_its_chance() {
+    let before = current();
+    let memory = before.memory(jiff::Timestamp::UNIX_EPOCH).unwrap();
+    let again = || Authority::remembering(Times::from_poll_interval(P), memory.clone());
+    let mut authority = again();
+    check(&authority, 0.0, AuthorityName::Starting, "asked first");
+    authority.unreachable("refused".to_owned());
+    check(
+        &authority,
+        0.1,
+        AuthorityName::Agreed,
+        "(refused); the listing is from before the start",
+    );
+    let judgement = authority.listed(listing(20, (1, 5), BOTH), at(0.2), at(0.3));
+    assert_eq!(judgement, Judgement::Accepted { changed: false });
+    check(&authority, 0.3, AuthorityName::Current, "confirmed");
+    // A restore that nobody saw: what was known before the restart shows it.
+    let mut authority = again();
+    let older = listing(18, (1, 4), BOTH);
+    examine(&mut authority, older.clone(), 0.0, &findings(90));
+    check(&authority, 0.1, AuthorityName::Starting, "asked first");
+    examine(&mut authority, older, 0.2, &findings(90));
+    check(
+        &authority,
+        0.3,
+        AuthorityName::Held,
+        "generation 1.4, it was 1.5",
+    );
+    // And a broken history stays broken over the next one.
+    let memory = authority.memory(jiff::Timestamp::UNIX_EPOCH).unwrap();
+    let authority = Authority::remembering(Times::from_poll_interval(P), memory);
+    check(
+        &authority,
+        0.0,
+        AuthorityName::Held,
+        "generation 1.4, it was 1.5",
+    );
+}
