@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rand::RngExt as _;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -34,6 +34,9 @@ pub const WAIT: Duration = Duration::from_secs(5);
 pub const READ_GAP_MIN: Duration = Duration::from_millis(100);
 /// The first and the longest pause after an error; a refused read returns within a millisecond.
 const RETRY: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
+/// The longest that all questions about one reading may take: with a blocked read and a pause
+/// before it, less than the time without progress that the watchdog bears.
+const QUESTIONS_TIME_MAX: Duration = Duration::from_secs(4);
 /// How many keys are asked for by name at once. Far below the 200 connections that Consul takes
 /// from one address; 128 questions are over well within a lease.
 const ASKED_AT_ONCE: usize = 16;
@@ -215,7 +218,9 @@ impl<K: Kv> Watcher<K> {
             .authority
             .listed(listing.clone(), sent, clock::moment());
         if let Judgement::Examine(questions) = judgement {
-            judgement = match examine(&self.kv, &self.prefix, &questions).await {
+            let examined = examine(&self.kv, &self.prefix, &questions);
+            let examined = timeout(QUESTIONS_TIME_MAX, examined).await;
+            judgement = match examined.unwrap_or_else(|_| Err(unanswered(&questions))) {
                 Ok(findings) => self
                     .authority
                     .examined(listing, sent, &findings, clock::moment()),
@@ -365,6 +370,13 @@ async fn examine<K: Kv>(
         }
     }
     Ok(findings)
+}
+
+fn unanswered(questions: &Questions) -> KvError {
+    let keys = questions.paths.len();
+    KvError::Unreachable(format!(
+        "questions about {keys} vanished keys had no answer within {QUESTIONS_TIME_MAX:?}"
+    ))
 }
 
 /// The answers in the order of the paths.

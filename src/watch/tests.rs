@@ -356,6 +356,20 @@ async fn questions_without_an_answer_are_asked_ever_less_often() {
 }
 
 #[tokio::test]
+async fn questions_that_hang_are_given_up() {
+    let store = Recorded {
+        slow: [Duration::ZERO, Duration::ZERO, PATIENCE * 6],
+        ..Recorded::set_up()
+    };
+    let mut watcher = watcher(&Arc::new(store), Duration::from_secs(2)).0;
+    watcher.turn().await;
+    watcher.after = None;
+    watcher.kv.inner.remove(CANARY);
+    timeout(PATIENCE, watcher.turn()).await.unwrap();
+    assert_eq!(watcher.errors_in_a_row, 1);
+}
+
+#[tokio::test]
 async fn a_vanished_key_that_cannot_be_asked_for_is_gone() {
     let store = Recorded {
         unnamed: Some(KvError::BadRequest("two slashes".to_owned())),
