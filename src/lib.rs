@@ -9,6 +9,7 @@ pub mod domain;
 pub mod http;
 pub mod kv;
 pub mod metrics;
+pub mod progress;
 pub mod serve;
 pub mod store;
 pub mod telemetry;

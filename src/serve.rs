@@ -1,23 +1,30 @@
 //! The service: binds, starts every part, and stops them in order.
 
+mod notify;
+mod signals;
+
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::{JoinError, JoinHandle};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
+use self::signals::{Order, Signals};
 use crate::agent::{self, Agent};
 use crate::config::Config;
 use crate::domain::authority::{Authority, Times};
 use crate::http::{self, Pages};
 use crate::kv::source::Source;
 use crate::metrics::{Metrics, SourceCounters};
+use crate::progress::Progress;
 use crate::store::Store;
+use crate::telemetry::LogFilter;
 use crate::watch::Watcher;
 
 /// Descriptors kept for everything that is not an agent connection: the source, HTTP, files.
@@ -27,6 +34,15 @@ const DESCRIPTORS_RESERVED: u64 = 256;
 struct Bound {
     agent: Agent,
     http: TcpListener,
+}
+
+/// Everything that runs.
+struct Parts {
+    source: Arc<Source>,
+    watcher: JoinHandle<()>,
+    pages: JoinHandle<io::Result<()>>,
+    workers: Vec<thread::JoinHandle<()>>,
+    tokens: Tokens,
 }
 
 /// The tokens by which parts are stopped and tell of their end.
@@ -46,7 +62,7 @@ struct Tokens {
 ///
 /// # Errors
 /// When something cannot be bound or opened, or a part dies: the text names it.
-pub fn run(config: &Config, source: Source) -> anyhow::Result<()> {
+pub fn run(config: &Config, source: Source, logs: &LogFilter) -> anyhow::Result<()> {
     let connections_max = fit_descriptors(config.agent.connections_max)?;
     let bound = bind(config, connections_max)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -55,7 +71,10 @@ pub fn run(config: &Config, source: Source) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("the control runtime cannot be made")?;
-    runtime.block_on(serve(config, source, bound))
+    let outcome = runtime.block_on(serve(config, source, bound, logs));
+    // What still runs was given its time, or a second signal cut it short.
+    runtime.shutdown_background();
+    outcome
 }
 
 fn bind(config: &Config, connections_max: usize) -> anyhow::Result<Bound> {
@@ -74,78 +93,144 @@ fn bind(config: &Config, connections_max: usize) -> anyhow::Result<Bound> {
     Ok(Bound { agent, http })
 }
 
-async fn serve(config: &Config, source: Source, bound: Bound) -> anyhow::Result<()> {
-    let tokens = Tokens::default();
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let times = Times::from_poll_interval(config.poll_interval);
-    let store = Arc::new(Store::new(Authority::new(times).standing().clone()));
-    let counters = Arc::new(SourceCounters::default());
-    let tasks = TaskTracker::new();
+async fn serve(
+    config: &Config,
+    source: Source,
+    bound: Bound,
+    logs: &LogFilter,
+) -> anyhow::Result<()> {
+    let mut signals = Signals::new().context("signals cannot be received")?;
+    let progress = Progress::new(bound.agent.counters().len());
+    let mut parts = Parts::start(config, source, bound, &progress)?;
+    notify::ready();
+    let watchdog = tokio::spawn(notify::feed(progress));
 
-    let watcher = Watcher::new(
-        Arc::new(source),
-        config.prefix.clone(),
-        times,
-        Arc::clone(&store),
-        Arc::clone(&counters),
-    );
-    let mut watcher = tasks.spawn(watcher.run(tokens.rest.clone()));
-    let workers = bound.agent.counters().to_vec();
-    let pages = Pages {
-        store: Arc::clone(&store),
-        metrics: Arc::new(Metrics::new(Arc::clone(&store), workers, counters)),
-        replica: config.slot.clone(),
-        stopping: tokens.stopping.clone(),
+    let outcome = loop {
+        tokio::select! {
+            biased;
+            order = signals.next() => match order {
+                Order::Reload => reload(&parts.source, logs),
+                order @ (Order::Terminate | Order::Interrupt) => break Ok(order),
+            },
+            died = parts.died() => break Err(died),
+        }
     };
-    let listener = tokio::net::TcpListener::from_std(bound.http)?;
-    let mut pages = tasks.spawn(http::serve(listener, pages, tokens.rest.clone()));
-    let threads = bound
-        .agent
-        .start(store, tokens.agent.clone(), &tokens.agent_died)
-        .context("the agent's threads cannot be started")?;
-    tasks.close();
-
-    let outcome = tokio::select! {
-        biased;
-        _ = terminate.recv() => Ok("SIGTERM"),
-        _ = interrupt.recv() => Ok("SIGINT"),
-        () = tokens.agent_died.cancelled() => Err(anyhow!("part `agent` ended by itself")),
-        ended = &mut watcher => Err(part_ended("watch", ended.map(|()| Ok(())))),
-        ended = &mut pages => Err(part_ended("http", ended)),
-    };
-    let stopped = async {
-        stop(&tokens, threads).await;
-        tasks.wait().await;
-    };
-    match outcome {
-        Ok(signal) => info!(signal, "stopping"),
-        Err(ref error) => error!(%error, "stopping"),
+    match &outcome {
+        Ok(order) => info!(signal = order.name(), "stopping"),
+        Err(error) => error!(%error, "stopping"),
     }
+    notify::stopping();
+    // Whoever presses Ctrl-C, and a part that is dead, let no balancer wait.
+    let drains = matches!(outcome, Ok(Order::Terminate));
+    let drain_for = if drains {
+        config.drain_for
+    } else {
+        Duration::ZERO
+    };
     tokio::select! {
         biased;
-        () = stopped => info!("stopped"),
-        _ = terminate.recv() => warn!("second signal: ending at once"),
-        _ = interrupt.recv() => warn!("second signal: ending at once"),
+        () = parts.stop(drain_for) => info!("stopped"),
+        () = signals.end() => warn!("second signal: ending at once"),
     }
+    watchdog.abort();
     outcome.map(|_| ())
 }
 
-/// Readiness off, no new polls, open ones finished, then the rest.
-async fn stop(tokens: &Tokens, threads: Vec<JoinHandle<()>>) {
-    tokens.stopping.cancel();
-    tokens.agent.cancel();
-    let joined = tokio::task::spawn_blocking(|| {
-        for thread in threads {
-            // A worker that panicked has said so through its token.
-            let _ = thread.join();
+impl Parts {
+    fn start(
+        config: &Config,
+        source: Source,
+        bound: Bound,
+        progress: &Progress,
+    ) -> anyhow::Result<Self> {
+        let tokens = Tokens::default();
+        let source = Arc::new(source);
+        let times = Times::from_poll_interval(config.poll_interval);
+        let store = Arc::new(Store::new(Authority::new(times).standing().clone()));
+        let counters = Arc::new(SourceCounters::default());
+        let watcher = Watcher::new(
+            Arc::clone(&source),
+            config.prefix.clone(),
+            times,
+            Arc::clone(&store),
+            Arc::clone(&counters),
+        );
+        let watcher = watcher.run(tokens.rest.clone(), progress.of_the_watcher());
+        let pages = Pages {
+            store: Arc::clone(&store),
+            metrics: Arc::new(Metrics::new(
+                Arc::clone(&store),
+                bound.agent.counters().to_vec(),
+                counters,
+            )),
+            replica: config.slot.clone(),
+            stopping: tokens.stopping.clone(),
+        };
+        let listener = tokio::net::TcpListener::from_std(bound.http)?;
+        let pages = http::serve(listener, pages, tokens.rest.clone());
+        let workers = bound
+            .agent
+            .start(store, tokens.agent.clone(), &tokens.agent_died, progress)
+            .context("the agent's threads cannot be started")?;
+        Ok(Self {
+            source,
+            watcher: tokio::spawn(watcher),
+            pages: tokio::spawn(pages),
+            workers,
+            tokens,
+        })
+    }
+
+    /// Waits for a part that ends by itself, and names it.
+    async fn died(&mut self) -> anyhow::Error {
+        tokio::select! {
+            biased;
+            () = self.tokens.agent_died.cancelled() => anyhow!("part `agent` ended by itself"),
+            ended = &mut self.watcher => part_ended("watch", ended.map(|()| Ok(()))),
+            ended = &mut self.pages => part_ended("http", ended),
         }
-    });
-    let _ = joined.await;
-    tokens.rest.cancel();
+    }
+
+    /// Readiness off; answering goes on for `drain_for`, until every balancer has noticed; then no
+    /// new polls, open ones finished, and the rest.
+    async fn stop(self, drain_for: Duration) {
+        self.tokens.stopping.cancel();
+        sleep(drain_for).await;
+        self.tokens.agent.cancel();
+        let workers = self.workers;
+        let joined = tokio::task::spawn_blocking(move || {
+            for worker in workers {
+                // A worker that panicked has said so through its token.
+                let _ = worker.join();
+            }
+        });
+        let _ = joined.await;
+        self.tokens.rest.cancel();
+        // A part that died has been named already.
+        let _ = tokio::join!(finished(self.watcher), finished(self.pages));
+    }
 }
 
-fn part_ended(part: &str, ended: Result<io::Result<()>, tokio::task::JoinError>) -> anyhow::Error {
+/// Waits for a part's end, unless it was awaited already.
+async fn finished<T>(part: JoinHandle<T>) {
+    if !part.is_finished() {
+        let _ = part.await;
+    }
+}
+
+/// Reads token, certificates and log filter anew. What is wrong keeps the old one in use.
+fn reload(source: &Source, logs: &LogFilter) {
+    match source.reload() {
+        Ok(()) => info!("token and certificates were read anew"),
+        Err(error) => error!("the old token and certificates stay in use: {error}"),
+    }
+    match logs.reload() {
+        Ok(level) => info!(level, "log filter read anew"),
+        Err(error) => error!("the old log filter stays in use: {error:#}"),
+    }
+}
+
+fn part_ended(part: &str, ended: Result<io::Result<()>, JoinError>) -> anyhow::Error {
     match ended {
         Ok(Ok(())) => anyhow!("part `{part}` ended by itself"),
         Ok(Err(error)) => anyhow!("part `{part}` ended: {error}"),

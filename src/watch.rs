@@ -21,6 +21,7 @@ use crate::domain::listing::{Listing, Outline};
 use crate::domain::snapshot::Snapshot;
 use crate::kv::{Kv, KvError};
 use crate::metrics::SourceCounters;
+use crate::progress::Beat;
 use crate::store::{Published, Store};
 
 /// How long a blocking read waits: the bound of every wake that the source misses.
@@ -84,9 +85,10 @@ impl<K: Kv> Watcher<K> {
         }
     }
 
-    /// Follows the source until `stop`.
-    pub async fn run(mut self, stop: CancellationToken) {
+    /// Follows the source until `stop`, with a sign of life after each reading.
+    pub async fn run(mut self, stop: CancellationToken, beat: Beat) {
         loop {
+            beat.now();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,

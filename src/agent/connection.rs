@@ -40,13 +40,16 @@ pub(super) async fn serve(worker: &Worker, mut stream: TcpStream, source: IpAddr
 }
 
 /// Reads until a line end, the end of the stream, a silence, or one byte too many. Returns the
-/// length, and whether the peer may send more; `None` when it reset the connection.
+/// length, and whether the peer may send more; `None` when it went away without a word or reset
+/// the connection.
 async fn read_request(stream: &mut TcpStream, buffer: &mut Buffer) -> Option<(usize, bool)> {
     let mut length = 0;
     let end = Instant::now() + REQUEST_TIME_MAX;
     while length < buffer.len() {
         let silence = end.min(Instant::now() + SILENCE);
         match timeout_at(silence, stream.read(&mut buffer[length..])).await {
+            // A balancer's probe: whoever asks sends something, or at least stays.
+            Ok(Ok(0)) if length == 0 => return None,
             Ok(Ok(0)) => return Some((length, false)),
             Ok(Ok(read)) => {
                 length += read;

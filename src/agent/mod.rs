@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::domain::name::Name;
 use crate::metrics::WorkerCounters;
+use crate::progress::Progress;
 use crate::store::Store;
 
 /// How long a request may be silent before it counts as ended. A string that was set at run time
@@ -73,6 +74,7 @@ impl Agent {
     /// # Errors
     /// When the address cannot be bound.
     pub fn bind(settings: Settings) -> io::Result<Self> {
+        listener::check_free(settings.listen)?;
         let first = listener::bind(settings.listen)?;
         let address = first.local_addr()?;
         let mut listeners = vec![first];
@@ -109,6 +111,7 @@ impl Agent {
         store: Arc<Store>,
         stop: CancellationToken,
         died: &CancellationToken,
+        progress: &Progress,
     ) -> io::Result<Vec<JoinHandle<()>>> {
         let shared = Arc::new(Shared {
             store,
@@ -120,13 +123,14 @@ impl Agent {
         let parts = self.listeners.into_iter().zip(self.counters).enumerate();
         parts
             .map(|(number, (listener, counters))| {
-                worker::start(
-                    number,
+                let worker = worker::Parts {
                     listener,
-                    Arc::clone(&shared),
                     counters,
-                    died.clone(),
-                )
+                    shared: Arc::clone(&shared),
+                    died: died.clone(),
+                    beat: progress.of_worker(number),
+                };
+                worker::start(number, worker)
             })
             .collect()
     }

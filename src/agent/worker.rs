@@ -11,18 +11,22 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
-use tokio::time::{sleep, timeout};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::cache::{Cache, Rendered};
 use super::{FINISH_TIME_MAX, Shared, connection};
 use crate::clock;
 use crate::metrics::{Silence, WorkerCounters};
+use crate::progress::Beat;
 
 /// The pause after a failure of accept: descriptors come back when connections close, at the
 /// latest when their time is over.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// How often a worker shows a sign of life.
+const BEAT: Duration = Duration::from_secs(1);
 
 /// What the connections of one worker share.
 pub(super) struct Worker {
@@ -34,46 +38,51 @@ pub(super) struct Worker {
 /// A place among the connections that may be open at once.
 struct Permit(Rc<Worker>);
 
+/// What one worker is made of.
+pub(super) struct Parts {
+    pub(super) listener: std::net::TcpListener,
+    pub(super) counters: Arc<WorkerCounters>,
+    pub(super) shared: Arc<Shared>,
+    /// Cancelled when the worker ends without being told to.
+    pub(super) died: CancellationToken,
+    pub(super) beat: Beat,
+}
+
 /// Starts the thread.
-pub(super) fn start(
-    number: usize,
-    listener: std::net::TcpListener,
-    shared: Arc<Shared>,
-    counters: Arc<WorkerCounters>,
-    died: CancellationToken,
-) -> io::Result<JoinHandle<()>> {
+pub(super) fn start(number: usize, parts: Parts) -> io::Result<JoinHandle<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let run = move || {
-        let end_of_part = died.drop_guard();
-        let cache = RefCell::new(Cache::new(shared.replica.clone()));
-        let worker = Rc::new(Worker {
-            shared,
-            counters,
-            cache,
-        });
-        LocalSet::new().block_on(&runtime, serve(worker, listener, end_of_part));
-    };
+    let run = move || LocalSet::new().block_on(&runtime, serve(parts));
     std::thread::Builder::new()
         .name(format!("agent-{number}"))
         .spawn(run)
 }
 
 /// Accepts until stopped, then lets open polls finish.
-async fn serve(worker: Rc<Worker>, listener: std::net::TcpListener, end_of_part: DropGuard) {
-    let listener = match TcpListener::from_std(listener) {
+async fn serve(parts: Parts) {
+    let end_of_part = parts.died.drop_guard();
+    let listener = match TcpListener::from_std(parts.listener) {
         Ok(listener) => listener,
         Err(error) => {
             tracing::error!(%error, "the agent's listener cannot be used");
             return;
         }
     };
+    let cache = RefCell::new(Cache::new(parts.shared.replica.clone()));
+    let worker = Rc::new(Worker {
+        shared: parts.shared,
+        counters: parts.counters,
+        cache,
+    });
     let polls = TaskTracker::new();
+    let mut beats = interval(BEAT);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             biased;
             () = worker.shared.stop.cancelled() => break,
+            _ = beats.tick() => parts.beat.now(),
             accepted = listener.accept() => match accepted {
                 Ok((stream, source)) => worker.take(stream, source, &polls),
                 Err(error) => {

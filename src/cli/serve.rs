@@ -15,11 +15,13 @@ pub(super) struct Serve {
 }
 
 impl Serve {
-    pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
+    pub(super) fn run(self, flags: &Flags) -> Result<(), Failure> {
         let config = self.config.load(flags)?;
-        telemetry::start(config.log.format, &config.log.level)
+        let flags = flags.clone();
+        let read = move || Ok(self.config.load(&flags)?.log);
+        let logs = telemetry::start(&config.log, read)
             .map_err(|error| Failure::new(Exit::Usage, format!("log.level: {error}")))?;
         let source = open(&config.kv)?;
-        Ok(crate::serve::run(&config, source)?)
+        Ok(crate::serve::run(&config, source, &logs)?)
     }
 }

@@ -40,6 +40,7 @@ impl Loader {
         let slot = self.pick("slot", slot);
         let standalone = self.pick("standalone", switch);
         let poll_interval = self.pick("poll_interval", span);
+        let drain_for = self.pick("drain_for", span);
         let agent_listen = self.pick("agent.listen", address);
         let workers = self.pick("agent.workers", count);
         let connections_max = self.pick("agent.connections_max", count);
@@ -58,6 +59,7 @@ impl Loader {
             slot: slot?,
             standalone,
             poll_interval: poll_interval?,
+            drain_for: drain_for?,
             agent: AgentConfig {
                 listen: agent_listen?,
                 workers: workers?,

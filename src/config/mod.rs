@@ -43,6 +43,8 @@ pub struct Config {
     pub standalone: bool,
     /// The smallest agent-inter of the fleet.
     pub poll_interval: Duration,
+    /// How long answering goes on after SIGTERM.
+    pub drain_for: Duration,
     /// The listener for agent checks.
     pub agent: AgentConfig,
     /// The listener for health, metrics and the API.

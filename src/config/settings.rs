@@ -65,7 +65,7 @@ pub enum Kind {
 pub const SLOT_BYTES_MAX: usize = 32;
 
 /// All settings, in the order of the documentation.
-pub const SETTINGS: [Setting; 12] = [
+pub const SETTINGS: [Setting; 13] = [
     Setting {
         key: "environment",
         flag: "env",
@@ -124,6 +124,19 @@ pub const SETTINGS: [Setting; 12] = [
             max: Duration::from_mins(1),
         },
         doc: "The smallest agent-inter of the fleet. How long a reading counts follows from it.",
+    },
+    Setting {
+        key: "drain_for",
+        flag: "drain-for",
+        variable: "TIDEGATE_DRAIN_FOR",
+        value_name: "TIME",
+        default: Default::Text("8s"),
+        kind: Kind::Span {
+            min: Duration::ZERO,
+            max: Duration::from_mins(10),
+        },
+        doc: "How long polls are still answered after SIGTERM, with readiness off: longer than the \
+              balancer's probe interval times its threshold, plus its time-out.",
     },
     Setting {
         key: "agent.listen",
@@ -204,7 +217,8 @@ pub(super) fn nearest(key: &str) -> Option<&'static str> {
     by_name.map(|setting| setting.key).or_else(|| {
         let near = SETTINGS
             .iter()
-            .map(|setting| (distance(key, setting.key), setting.key));
+            .filter(|_| key.len() <= COMPARED_BYTES_MAX)
+            .map(|setting| (strsim::levenshtein(key, setting.key), setting.key));
         near.filter(|(distance, _)| *distance <= DISTANCE_MAX.min(key.len() / 3))
             .min()
             .map(|(_, key)| key)
@@ -215,24 +229,6 @@ pub(super) fn nearest(key: &str) -> Option<&'static str> {
 const DISTANCE_MAX: usize = 3;
 /// A longer name is not compared: no known one is near it.
 const COMPARED_BYTES_MAX: usize = 64;
-
-/// Letters to insert, remove or replace to make one text the other (Levenshtein).
-fn distance(one: &str, other: &str) -> usize {
-    if one.len() > COMPARED_BYTES_MAX {
-        return usize::MAX;
-    }
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in other.bytes().enumerate() {
-            let replaced = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[other.len()]
-}
 
 #[cfg(test)]
 mod tests {

@@ -64,6 +64,7 @@ fn every_setting_can_stand_in_the_file() {
         slot = 'b'
         standalone = true
         poll_interval = '500ms'
+        drain_for = '0s'
         [agent]
         listen = '[::]:9000'
         workers = 0x10

@@ -1,7 +1,5 @@
 //! `/api/v1`: what is in force, as JSON.
 
-use std::net::SocketAddr;
-
 use axum::Json;
 use axum::extract::{ConnectInfo, Query, State};
 use axum::http::StatusCode;
@@ -9,7 +7,7 @@ use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::Pages;
+use super::{Caller, Pages};
 use crate::clock;
 use crate::domain::directive::Directive;
 use crate::domain::explain::Explanation;
@@ -89,11 +87,11 @@ pub(super) async fn snapshot(State(pages): State<Pages>) -> Response {
 /// `GET /api/v1/explain?request=LINE[&source=ADDRESS]`.
 pub(super) async fn explain(
     State(pages): State<Pages>,
-    ConnectInfo(caller): ConnectInfo<SocketAddr>,
+    ConnectInfo(caller): ConnectInfo<Caller>,
     Query(query): Query<ExplainQuery>,
 ) -> Response {
     let source = match query.source.as_deref().map(Name::parse) {
-        None => Name::from_address(caller.ip()),
+        None => Name::from_address(caller.0.ip()),
         Some(Ok(source)) => source,
         Some(Err(error)) => {
             return (StatusCode::BAD_REQUEST, format!("source: {error}\n")).into_response();

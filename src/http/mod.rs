@@ -3,6 +3,7 @@
 
 mod api;
 mod health;
+mod listener;
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,10 +12,13 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::error_handling::HandleErrorLayer;
+use axum::extract::connect_info::Connected;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use axum::serve::IncomingStream;
 use tokio::net::TcpListener;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tower::limit::GlobalConcurrencyLimitLayer;
 use tower::load_shed::LoadShedLayer;
@@ -23,6 +27,7 @@ use tower_http::limit::RequestBodyLimitLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::timeout::TimeoutLayer;
 
+use self::listener::Bounded;
 use crate::domain::name::Name;
 use crate::metrics::Metrics;
 use crate::store::Store;
@@ -33,6 +38,13 @@ pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 pub const BODY_BYTES_MAX: usize = 1_024;
 /// The most requests at once; one more is answered 503.
 pub const REQUESTS_MAX: usize = 64;
+
+/// How long open requests are finished when the service stops.
+pub const FINISH_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// Who calls.
+#[derive(Debug, Clone, Copy)]
+struct Caller(SocketAddr);
 
 /// What the pages read from.
 #[derive(Debug, Clone)]
@@ -78,10 +90,26 @@ pub fn router(pages: Pages) -> Router {
 /// # Errors
 /// When the listener fails.
 pub async fn serve(listener: TcpListener, pages: Pages, stop: CancellationToken) -> io::Result<()> {
-    let service = router(pages).into_make_service_with_connect_info::<SocketAddr>();
-    axum::serve(listener, service)
-        .with_graceful_shutdown(stop.cancelled_owned())
-        .await
+    let service = router(pages).into_make_service_with_connect_info::<Caller>();
+    let stopped = stop.clone();
+    let served =
+        axum::serve(Bounded::new(listener), service).with_graceful_shutdown(stop.cancelled_owned());
+    let late = async {
+        stopped.cancelled().await;
+        sleep(FINISH_TIME_MAX).await;
+    };
+    tokio::select! {
+        biased;
+        served = served.into_future() => served,
+        // Somebody holds a request open that will never be whole.
+        () = late => Ok(()),
+    }
+}
+
+impl Connected<IncomingStream<'_, Bounded>> for Caller {
+    fn connect_info(stream: IncomingStream<'_, Bounded>) -> Self {
+        Self(*stream.remote_addr())
+    }
 }
 
 async fn shed(_: BoxError) -> Response {

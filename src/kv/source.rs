@@ -49,6 +49,19 @@ impl Source {
     }
 }
 
+impl Source {
+    /// Reads token and certificates anew. What is wrong keeps the old ones in use.
+    ///
+    /// # Errors
+    /// Text for the person who can mend it.
+    pub fn reload(&self) -> Result<(), String> {
+        match self {
+            Self::Consul(kv) => kv.reload().map_err(|errors| errors.to_string()),
+            Self::Directory(_) => Ok(()),
+        }
+    }
+}
+
 impl fmt::Display for KvSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tidegate::domain::key::Prefix;
 use tidegate::domain::listing::{Entry, Listing, roll_up};
-use tidegate::kv::directory::DirectoryKv;
 use tidegate::kv::memory::MemoryKv;
 use tidegate::kv::{
     Expect, Kv, KvError, OPERATIONS_MAX, Operation, Outcome, Outline, VALUE_BYTES_MAX,
@@ -34,13 +33,6 @@ const QUIET: Duration = Duration::from_millis(50);
 #[test]
 fn the_store_in_memory_keeps_the_contract() {
     let kv = Arc::new(MemoryKv::new());
-    contract(|_| kv.clone());
-}
-
-#[test]
-fn a_folder_keeps_the_contract() {
-    let folder = tempfile::tempdir().unwrap();
-    let kv = Arc::new(DirectoryKv::open(folder.path(), tidegate::clock::now).unwrap());
     contract(|_| kv.clone());
 }
 

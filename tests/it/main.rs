@@ -1,5 +1,6 @@
 //! The one integration binary: Tidegate against real HAProxy and real Consul.
 
+mod command_line;
 mod consul_store;
 mod contract;
 mod examples;
@@ -7,4 +8,8 @@ mod folder;
 mod follows;
 mod harness;
 mod harness_holds;
+mod http_api;
+mod life_cycle;
+mod limits;
+mod requests;
 mod slow;

@@ -1,6 +1,8 @@
 //! Transactions: `PUT /v1/txn`, which consulrs does not have
 //! (<https://developer.hashicorp.com/consul/api-docs/txn>).
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rustify_derive::Endpoint;
 use serde::{Deserialize, Serialize};
 
@@ -147,7 +149,7 @@ fn translate(operation: &Operation) -> Vec<WireOperation<'_>> {
         kv: KvOperation {
             verb,
             key,
-            value: value.map(base64),
+            value: value.map(|bytes| STANDARD.encode(bytes)),
             index,
         },
     };
@@ -166,43 +168,5 @@ fn translate(operation: &Operation) -> Vec<WireOperation<'_>> {
                 wire("delete", key, None, None),
             ],
         },
-    }
-}
-
-/// Standard base64 with padding. Encoding alone is not worth a dependency.
-fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let byte = |n: usize| u32::from(chunk.get(n).copied().unwrap_or(0));
-        let group = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for n in 0..4 {
-            if n <= chunk.len() {
-                let six = (group >> (18 - 6 * n)) & 0x3f;
-                text.push(char::from(ALPHABET[six as usize]));
-            } else {
-                text.push('=');
-            }
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn base64_is_the_standard_one() {
-        for (bytes, text) in [
-            (&b""[..], ""),
-            (b"f", "Zg=="),
-            (b"fo", "Zm8="),
-            (b"foo", "Zm9v"),
-            (b"foob", "Zm9vYg=="),
-            (b"\xfb\xff\xfe", "+//+"),
-        ] {
-            assert_eq!(base64(bytes), text);
-        }
     }
 }

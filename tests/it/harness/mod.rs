@@ -13,6 +13,7 @@ pub(crate) mod backend;
 pub(crate) mod consul;
 mod consul_calls;
 pub(crate) mod consul_cluster;
+pub(crate) mod dial;
 pub(crate) mod fleet;
 pub(crate) mod folder;
 pub(crate) mod haproxy;

@@ -1,7 +1,7 @@
 //! The program under test.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ const COMMAND_MAX: Duration = Duration::from_mins(1);
 pub(crate) struct Tidegate {
     /// `None` between an end and the next start.
     process: Option<Process>,
+    /// What stands before the program on the command line.
+    launcher: Vec<String>,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
     agent: SocketAddr,
@@ -47,13 +49,37 @@ impl Tidegate {
         tidegate
     }
 
+    /// The same with an agent port on every address of the machine, IPv6 included.
+    pub(crate) fn start_on_all_addresses(arguments: &[&str]) -> Self {
+        let all = Ipv6Addr::UNSPECIFIED.into();
+        let mut tidegate = Self::launch_at(all, &[], arguments, &[]);
+        tidegate.await_ready();
+        tidegate
+    }
+
+    /// The same with a limit of open files that it cannot raise.
+    pub(crate) fn start_with_descriptors(count: u32, arguments: &[&str]) -> Self {
+        let limit = format!("--nofile={count}:{count}");
+        let mut tidegate = Self::launch_at(loopback(1), &["prlimit", &limit], arguments, &[]);
+        tidegate.await_ready();
+        tidegate
+    }
+
     /// Starts it and waits for nothing: for tests in which it does not become ready.
     pub(crate) fn launch(arguments: &[&str], environment: &[(String, String)]) -> Self {
-        let address = loopback(1);
-        let ports = [Port::reserve(address), Port::reserve(address)];
-        let [agent, http] = ports
-            .each_ref()
-            .map(|port| SocketAddr::new(address, port.number()));
+        Self::launch_at(loopback(1), &[], arguments, environment)
+    }
+
+    /// `launcher` is what stands before the program on the command line; it must end in exec.
+    fn launch_at(
+        agent: IpAddr,
+        launcher: &[&str],
+        arguments: &[&str],
+        environment: &[(String, String)],
+    ) -> Self {
+        let addresses = [agent, loopback(1)];
+        let ports = addresses.map(Port::reserve);
+        let [agent, http] = [0, 1].map(|at| SocketAddr::new(addresses[at], ports[at].number()));
         let mut all = vec!["serve".to_owned()];
         for (flag, value) in [
             ("--env", ENVIRONMENT.to_owned()),
@@ -67,6 +93,7 @@ impl Tidegate {
         all.extend(arguments.iter().map(|&argument| argument.to_owned()));
         let mut tidegate = Self {
             process: None,
+            launcher: launcher.iter().map(|&word| word.to_owned()).collect(),
             arguments: all,
             environment: environment.to_vec(),
             agent,
@@ -87,9 +114,11 @@ impl Tidegate {
     /// Starts it again after an end and waits for nothing.
     pub(crate) fn relaunch(&mut self) {
         assert!(self.process.is_none(), "this service runs already");
-        let mut command = program();
+        let mut command = program_behind(&self.launcher);
         command
             .args(&self.arguments)
+            // No balancer waits here; a test that drains says so with the flag, which counts first.
+            .env("TIDEGATE_DRAIN_FOR", "0s")
             .envs(self.environment.iter().cloned());
         self.process = Some(Process::start("tidegate", self.folder.path(), &command));
     }
@@ -150,6 +179,11 @@ impl Tidegate {
         self.exchange(&mut stream, request.as_ref(), |_| false)
     }
 
+    /// What comes on a connection up to its end.
+    pub(crate) fn read_to_end(&self, stream: &mut TcpStream) -> Vec<u8> {
+        self.exchange(stream, b"", |_| false)
+    }
+
     /// An open connection to the agent port, with a time limit on its reads.
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect_timeout(&self.agent, ASK_MAX)
@@ -189,6 +223,16 @@ impl Tidegate {
         });
     }
 
+    /// The value of one series of `/metrics`, named as a scrape shows it.
+    pub(crate) fn metric(&self, series: &str) -> f64 {
+        let text = self.get("/metrics").text();
+        let value = text.lines().find_map(|line| {
+            let value = line.strip_prefix(series)?.strip_prefix(' ')?;
+            value.parse().ok()
+        });
+        value.unwrap_or_else(|| panic!("/metrics has no series {series}:\n{text}"))
+    }
+
     /// `GET` on the HTTP listener, whatever the status.
     pub(crate) fn get(&self, path: &str) -> Response {
         http::get(self.http, path).unwrap_or_else(|error| panic!("GET {path}: {error}"))
@@ -197,7 +241,7 @@ impl Tidegate {
 
 /// Runs one command of the program to its end, with `environment` added.
 pub(crate) fn tidegate(arguments: &[&str], environment: &[(String, String)]) -> Output {
-    let mut command = program();
+    let mut command = program_behind(&[]);
     command.args(arguments).envs(environment.iter().cloned());
     run("tidegate-command", &command, COMMAND_MAX)
 }
@@ -213,8 +257,16 @@ pub(crate) fn consul_environment(consul: &Consul) -> Vec<(String, String)> {
 }
 
 /// The program, without the variables that the developer's shell may have set for it.
-fn program() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+fn program_behind(launcher: &[String]) -> Command {
+    const PROGRAM: &str = env!("CARGO_BIN_EXE_tidegate");
+    let mut command = match launcher.split_first() {
+        None => Command::new(PROGRAM),
+        Some((first, rest)) => {
+            let mut command = Command::new(first);
+            command.args(rest).arg(PROGRAM);
+            command
+        }
+    };
     for (name, _) in std::env::vars_os() {
         if name
             .to_str()

@@ -8,6 +8,12 @@ const STEP: Duration = Duration::from_millis(5);
 /// Long enough for a start or an election on a loaded machine; a test that waits for it is failing.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Lets time pass where the time itself is what a test is about: a pause inside a request, a span
+/// over which something is measured. Never to wait for an effect: [`eventually`] does that.
+pub(crate) fn let_pass(span: Duration) {
+    std::thread::sleep(span);
+}
+
 /// Calls `probe` until it answers `Ok`, for `limit` at most. The error is what was seen instead;
 /// the last one is part of the failure's message.
 pub(crate) fn eventually<T>(

@@ -1,4 +1,13 @@
-//! Scenarios that take half a minute and more: `scripts/test` runs them, the everyday loop does not.
+//! Scenarios that take long or load the machine: `scripts/test` runs them, the everyday loop does
+//! not.
 
+#![allow(
+    clippy::print_stdout,
+    reason = "the figures are for who reads the output"
+)]
+
+mod crowd;
+mod folder_contract;
+mod http_drip;
 mod nodes_ramp;
 mod restarts;

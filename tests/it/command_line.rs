@@ -1,0 +1,227 @@
+//! The command line as a person meets it: usage, errors, exit codes.
+
+use std::fs;
+
+use crate::harness::folder::Folder;
+use crate::harness::tidegate::tidegate;
+
+/// Runs a command, and expects its exit code and these texts on the two outputs.
+fn check(arguments: &[&str], code: i32, stdout: &[&str], stderr: &[&str]) {
+    let output = tidegate(arguments, &[]);
+    let shown = format!("{arguments:?}\n{}\n{}", output.stdout, output.stderr);
+    assert_eq!(output.code, Some(code), "{shown}");
+    for text in stdout {
+        assert!(output.stdout.contains(text), "no {text:?} in {shown}");
+    }
+    for text in stderr {
+        assert!(output.stderr.contains(text), "no {text:?} in {shown}");
+    }
+    assert_eq!(stdout.is_empty(), output.stdout.is_empty(), "{shown}");
+    assert_eq!(stderr.is_empty(), output.stderr.is_empty(), "{shown}");
+}
+
+#[test]
+fn help_and_version_are_no_errors() {
+    let commands = [
+        "serve",
+        "init",
+        "explain",
+        "canary",
+        "set",
+        "clear",
+        "check-config",
+    ];
+    check(&["--help"], 0, &commands, &[]);
+    check(
+        &["--version"],
+        0,
+        &[concat!("tidegate ", env!("CARGO_PKG_VERSION"))],
+        &[],
+    );
+    check(
+        &["serve", "--help"],
+        0,
+        &["--kv <consul|dir:PATH>", "TIDEGATE_KV"],
+        &[],
+    );
+    check(
+        &["canary", "--help"],
+        0,
+        &["--disable", "--zone <ZONE>", "--env <NAME>"],
+        &[],
+    );
+}
+
+#[test]
+fn wrong_usage_is_said_and_ends_with_2() {
+    check(&[], 2, &[], &["Usage: tidegate <COMMAND>"]);
+    check(
+        &["frobnicate"],
+        2,
+        &[],
+        &["unrecognized subcommand 'frobnicate'"],
+    );
+    check(&["canary", "--env", "gprd"], 2, &[], &["--drain"]);
+    check(
+        &["canary", "--gprd", "--drain", "--ready"],
+        2,
+        &[],
+        &["cannot be used with"],
+    );
+    check(
+        &["canary", "--gprd", "--gstg", "--drain"],
+        2,
+        &[],
+        &["cannot be used with"],
+    );
+    let both = [
+        "canary", "--gprd", "--drain", "--zone", "b", "--node", "lb-1",
+    ];
+    check(&both, 2, &[], &["cannot be used with"]);
+    check(
+        &["set", "down", "web/a"],
+        2,
+        &[],
+        &["is none of ready, drain, maint"],
+    );
+    check(
+        &["set", "drain", "web"],
+        2,
+        &[],
+        &["\"web\": a server id is written backend/server"],
+    );
+    check(&["explain"], 2, &[], &["REQUEST LINE"]);
+    check(
+        &["man", "frobnicate"],
+        2,
+        &[],
+        &["no command is called \"frobnicate\""],
+    );
+}
+
+#[test]
+fn every_error_of_a_configuration_is_said_at_once_with_its_place() {
+    let folder = Folder::new("config");
+    let file = folder.path().join("tidegate.toml");
+    fs::write(
+        &file,
+        "enviroment = \"gprd\"\n\n[agent]\nlisten = \"nowhere\"\nworkers = 0\n",
+    )
+    .unwrap();
+    let file = file.to_str().unwrap();
+    let errors = [
+        "tidegate.toml:1: enviroment: unknown; did you mean environment?",
+        "tidegate.toml:4: agent.listen: ",
+        "tidegate.toml:5: agent.workers: ",
+        "--poll-interval: ",
+    ];
+    check(
+        &["check-config", file, "--poll-interval", "soon"],
+        2,
+        &[],
+        &errors,
+    );
+    check(
+        &["check-config", "/nowhere.toml"],
+        2,
+        &[],
+        &["/nowhere.toml: No such file"],
+    );
+    check(&["serve"], 2, &[], &["environment: required"]);
+    check(&["serve", "--env", "gprd"], 2, &[], &["standalone"]);
+}
+
+#[test]
+fn the_example_configuration_is_right_and_says_where_each_value_is_from() {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let example = format!("{root}/examples/tidegate.toml");
+    let lines = [
+        "environment = gprd (",
+        "tidegate.toml:6)",
+        "poll_interval = 1s (--poll-interval)",
+        "agent.workers = ",
+    ];
+    check(
+        &["check-config", &example, "--poll-interval", "1s"],
+        0,
+        &lines,
+        &[],
+    );
+}
+
+#[test]
+fn completions_and_manual_pages_are_printed() {
+    for shell in ["bash", "zsh", "fish"] {
+        check(
+            &["completions", shell],
+            0,
+            &["tidegate", "canary", "check-config"],
+            &[],
+        );
+    }
+    check(&["man"], 0, &[".TH tidegate", "Exit codes"], &[]);
+    check(
+        &["man", "canary"],
+        0,
+        &[".TH tidegate-canary", "disable"],
+        &[],
+    );
+}
+
+#[test]
+fn a_folder_is_set_up_once() {
+    let folder = Folder::new("init");
+    let kv = format!("dir:{}/new/state", folder.path().display());
+    let init = ["init", "--env", "gprd", "--kv", &kv];
+    check(
+        &init,
+        0,
+        &[
+            "frontend/gprd/_meta",
+            "frontend/gprd/canary-state",
+            "is set up",
+        ],
+        &[],
+    );
+    check(&init, 3, &[], &["is set up already"]);
+    let explain = ["explain", "--env", "gprd", "--kv", &kv, "web/cny canary"];
+    check(&explain, 0, &["up ready 100% #"], &[]);
+    let other = ["explain", "--env", "gstg", "--kv", &kv, "web/cny canary"];
+    check(
+        &other,
+        1,
+        &[],
+        &["no key under the prefix", "tidegate init"],
+    );
+    let missing = [
+        "explain",
+        "--env",
+        "gprd",
+        "--kv",
+        "dir:/nowhere",
+        "web/cny canary",
+    ];
+    check(&missing, 2, &[], &["/nowhere"]);
+}
+
+#[test]
+fn a_store_out_of_reach_ends_with_6() {
+    let nobody = [("CONSUL_HTTP_ADDR".to_owned(), "127.0.0.1:9".to_owned())];
+    for arguments in [
+        &["canary", "--gprd", "--drain"][..],
+        &["init", "--env", "gprd"],
+        &["explain", "--env", "gprd", "web/a"],
+    ] {
+        let output = tidegate(arguments, &nobody);
+        assert_eq!(output.code, Some(6), "{arguments:?}: {}", output.stderr);
+        assert!(output.stderr.contains("127.0.0.1:9"), "{}", output.stderr);
+    }
+    let nonsense = [("CONSUL_HTTP_ADDR".to_owned(), "ftp://x".to_owned())];
+    let output = tidegate(&["canary", "--gprd", "--drain"], &nonsense);
+    assert_eq!(output.code, Some(2), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("CONSUL_HTTP_ADDR"),
+        "{}",
+        output.stderr
+    );
+}

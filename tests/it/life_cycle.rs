@@ -1,0 +1,115 @@
+//! From start to stop: signals, draining, the service manager.
+
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::harness::folder::Folder;
+use crate::harness::state_folder::StateFolder;
+use crate::harness::tidegate::Tidegate;
+use crate::harness::wait::{PATIENCE, check, eventually};
+
+const DRAIN_FOR: Duration = Duration::from_secs(1);
+
+fn draining() -> (StateFolder, Tidegate) {
+    let state = StateFolder::new();
+    state.put("canary-state", "drain");
+    let tidegate = Tidegate::start(&["--kv", &state.kv(), "--drain-for", "1s"]);
+    (state, tidegate)
+}
+
+#[test]
+fn after_sigterm_it_is_unready_and_answers_until_every_balancer_has_noticed() {
+    let (_state, mut tidegate) = draining();
+    let told = Instant::now();
+    tidegate.process().signal(Signal::TERM);
+    eventually("readiness is off", DRAIN_FOR / 2, || {
+        let answer = tidegate.get("/readyz");
+        check(answer.status == 503, || answer.text())
+    });
+    assert!(
+        tidegate
+            .get("/readyz")
+            .text()
+            .starts_with("draining, current: ")
+    );
+    assert_eq!(tidegate.get("/livez").status, 200);
+    while told.elapsed() < DRAIN_FOR * 8 / 10 {
+        assert_eq!(tidegate.ask_line("web/cny canary"), "up drain");
+    }
+    let ended = tidegate.process().await_end(PATIENCE).expect("it ends");
+    assert_eq!(ended.code(), Some(0));
+    let took = told.elapsed();
+    assert!(took >= DRAIN_FOR && took < DRAIN_FOR * 3, "{took:?}");
+}
+
+#[test]
+fn who_presses_ctrl_c_does_not_wait_for_balancers() {
+    let (_state, mut tidegate) = draining();
+    let told = Instant::now();
+    tidegate.process().signal(Signal::INT);
+    let ended = tidegate
+        .process()
+        .await_end(DRAIN_FOR)
+        .expect("it ends before it drains");
+    assert_eq!(ended.code(), Some(0));
+    assert!(told.elapsed() < DRAIN_FOR);
+}
+
+#[test]
+fn sighup_reads_the_log_filter_anew_and_a_wrong_one_changes_nothing() {
+    let state = StateFolder::new();
+    let folder = Folder::new("sighup");
+    let file = folder.join("tidegate.toml");
+    let say = |level: &str| fs::write(&file, format!("log.level = \"{level}\"\n")).unwrap();
+    say("info");
+    let config = file.display().to_string();
+    let mut tidegate = Tidegate::start(&["--kv", &state.kv(), "--config", &config]);
+    let process = tidegate.process();
+    say("info,tidegate::watch=debug");
+    process.signal(Signal::HUP);
+    let read = "log filter read anew level=\"info,tidegate::watch=debug\"";
+    process.await_log(read, PATIENCE);
+    say("=,=");
+    process.signal(Signal::HUP);
+    process.await_log("the old log filter stays in use", PATIENCE);
+    process.await_log("log.level", PATIENCE);
+    process.assert_running();
+}
+
+#[test]
+fn the_service_manager_is_told_and_the_watchdog_fed() {
+    let state = StateFolder::new();
+    let folder = Folder::new("notify");
+    let socket = folder.join("notify.sock");
+    let manager = UnixDatagram::bind(&socket).unwrap();
+    manager.set_read_timeout(Some(PATIENCE)).unwrap();
+    let hear = || {
+        let mut buffer = [0; 256];
+        let length = manager
+            .recv(&mut buffer)
+            .expect("the service says something");
+        String::from_utf8_lossy(&buffer[..length]).into_owned()
+    };
+    let environment = [
+        ("NOTIFY_SOCKET".to_owned(), socket.display().to_string()),
+        ("WATCHDOG_USEC".to_owned(), "400000".to_owned()),
+    ];
+    let mut tidegate = Tidegate::launch(&["--kv", &state.kv()], &environment);
+    assert_eq!(hear(), "READY=1\n");
+    tidegate.await_ready();
+    let begin = Instant::now();
+    for _ in 0..10 {
+        assert_eq!(hear(), "WATCHDOG=1\n");
+    }
+    let took = begin.elapsed();
+    assert!(took < Duration::from_secs(4), "ten feeds took {took:?}");
+    tidegate.process().signal(Signal::TERM);
+    let stopping = || {
+        let heard = hear();
+        check(heard == "STOPPING=1\n", || heard)
+    };
+    eventually("it says that it stops", PATIENCE, stopping);
+}

@@ -1,0 +1,102 @@
+//! The cap of agent connections.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use crate::harness::state_folder::StateFolder;
+use crate::harness::tidegate::Tidegate;
+use crate::harness::wait::{PATIENCE, check, eventually};
+
+const CAP: usize = 1_000;
+const OVER_LIMIT: &str = r#"tidegate_agent_silent_total{reason="over_limit"}"#;
+const ANSWERED: &str = r#"tidegate_agent_answers_total{answer="drain"}"#;
+const OPEN: &str = "tidegate_agent_connections";
+/// A request without its line end is answered after 100 ms, and its connection closed after 500 ms
+/// more: all must be opened within that. A busy machine may need another try.
+const OPENED_WITHIN: Duration = Duration::from_millis(450);
+const TRIES: usize = 20;
+
+#[test]
+fn exactly_as_many_as_configured_are_served_at_once_and_later_ones_again() {
+    let state = StateFolder::new();
+    state.put("canary-state", "drain");
+    let cap = CAP.to_string();
+    let arguments = ["--kv", &state.kv(), "--agent-connections-max", &cap];
+    let tidegate = Tidegate::start(&arguments);
+    crate::harness::dial::raise_descriptor_limit();
+
+    let extra = 10;
+    let (mut held, before) = (0..TRIES)
+        .find_map(|_| {
+            await_no_connections(&tidegate);
+            let before = [OVER_LIMIT, ANSWERED].map(|series| tidegate.metric(series));
+            Some((fill(&tidegate, CAP + extra)?, before))
+        })
+        .expect("one of the tries is fast enough");
+    // Which ones were refused is a matter of which worker came first.
+    let fates: Vec<_> = held.iter_mut().map(fate).collect();
+    let count = |wanted: Fate| fates.iter().filter(|fate| **fate == wanted).count();
+    assert_eq!(count(Fate::Answered), CAP, "{fates:?}");
+    assert_eq!(count(Fate::ClosedWithoutAByte), extra, "{fates:?}");
+    assert_grown(&tidegate, OVER_LIMIT, before[0], extra);
+    drop(held);
+
+    await_no_connections(&tidegate);
+    assert_eq!(tidegate.ask_line("web/cny canary"), "up drain");
+    assert_grown(&tidegate, OVER_LIMIT, before[0], extra);
+    assert_grown(&tidegate, ANSWERED, before[1], CAP + 1);
+}
+
+/// So many connections that have begun to ask; `None` when the first may have ended before the
+/// last was there.
+fn fill(tidegate: &Tidegate, count: usize) -> Option<Vec<TcpStream>> {
+    let begin = Instant::now();
+    let held = (0..count)
+        .map(|_| {
+            let mut stream = tidegate.connect();
+            // One that was refused may have been closed by now.
+            stream.write_all(b"web/cny canary").ok();
+            stream
+        })
+        .collect();
+    let span = begin.elapsed();
+    println!("{count} connections opened in {span:?}");
+    (span < OPENED_WITHIN).then_some(held)
+}
+
+fn await_no_connections(tidegate: &Tidegate) {
+    eventually("all places are free", PATIENCE, || {
+        let open = tidegate.metric(OPEN);
+        check(open == 0.0, || open.to_string())
+    });
+}
+
+#[expect(
+    clippy::float_cmp,
+    clippy::cast_precision_loss,
+    reason = "counts are small whole numbers"
+)]
+fn assert_grown(tidegate: &Tidegate, series: &str, before: f64, by: usize) {
+    assert_eq!(tidegate.metric(series) - before, by as f64, "{series}");
+}
+
+/// What became of a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Fate {
+    Answered,
+    ClosedWithoutAByte,
+    Other(String),
+}
+
+fn fate(stream: &mut TcpStream) -> Fate {
+    let mut answer = [0; 8];
+    match stream.read_exact(&mut answer) {
+        Ok(()) if &answer == b"up drain" => Fate::Answered,
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => Fate::ClosedWithoutAByte,
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof && answer == [0; 8] => {
+            Fate::ClosedWithoutAByte
+        }
+        other => Fate::Other(format!("{other:?} {answer:?}")),
+    }
+}

@@ -1,0 +1,70 @@
+//! The HTTP port under hostile clients. It shares the process with the agent, so what it may take
+//! is bounded.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use crate::harness::http;
+use crate::harness::state_folder::StateFolder;
+use crate::harness::tidegate::Tidegate;
+
+fn service() -> (StateFolder, Tidegate) {
+    let state = StateFolder::new();
+    state.put("canary-state", "drain");
+    let tidegate = Tidegate::start(&["--kv", &state.kv()]);
+    (state, tidegate)
+}
+
+#[test]
+fn a_body_is_refused_above_a_kilobyte() {
+    let (_state, tidegate) = service();
+    let limit = Duration::from_secs(2);
+    let post = |body: &[u8]| http::request(tidegate.http(), "GET", "/livez", &[], body, limit);
+    assert_eq!(post(&[b'x'; 1_024]).expect("it answers").status, 200);
+    assert_eq!(post(&[b'x'; 1_025]).expect("it answers").status, 413);
+    let mut endless = connect(&tidegate);
+    let head = b"GET /livez HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n";
+    endless.write_all(head).expect("the service takes it");
+    let chunk = [&b"1000\r\n"[..], &[b'x'; 4_096], b"\r\n"].concat();
+    let mut sent = 0;
+    while sent < 256 << 20 && endless.write_all(&chunk).is_ok() {
+        sent += chunk.len();
+    }
+    assert!(sent < 256 << 20, "{sent} bytes were taken");
+}
+
+#[test]
+fn silent_and_slow_connections_keep_nobody_out() {
+    let (_state, tidegate) = service();
+    crate::harness::dial::raise_descriptor_limit();
+    // Some say nothing, some have begun a request.
+    let mut held: Vec<_> = (0..500).map(|_| connect(&tidegate)).collect();
+    for stream in held.iter_mut().step_by(2) {
+        stream.write_all(b"GET /livez HTTP/1.1\r\nX-Slow:").ok();
+    }
+    for _ in 0..10 {
+        let begin = Instant::now();
+        assert_eq!(tidegate.get("/livez").status, 200);
+        assert!(
+            begin.elapsed() < Duration::from_secs(1),
+            "{:?}",
+            begin.elapsed()
+        );
+    }
+    assert_eq!(tidegate.ask_line("web/cny canary"), "up drain");
+    let open = held.iter().filter(|stream| is_open(stream)).count();
+    println!("{open} of {} connections were kept", held.len());
+    assert!(open <= 128, "{open} connections are held");
+}
+
+fn connect(tidegate: &Tidegate) -> TcpStream {
+    TcpStream::connect(tidegate.http()).expect("the service listens")
+}
+
+fn is_open(mut stream: &TcpStream) -> bool {
+    stream
+        .set_nonblocking(true)
+        .expect("a socket has that mode");
+    matches!(stream.read(&mut [0; 512]), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
+}
