@@ -3,22 +3,32 @@
 use super::{Source, sources};
 
 /// What each part may name besides itself and `domain`.
-const MAY_NAME: [(&str, &[&str]); 13] = [
+const MAY_NAME: [(&str, &[&str]); 14] = [
     ("domain", &[]),
     ("clock", &[]),
     ("store", &[]),
     ("kv", &["clock"]),
     ("config", &["kv"]),
     ("metrics", &["clock", "kv", "store"]),
+    ("progress", &["clock"]),
     ("telemetry", &["config"]),
     // These meet only in `store`.
-    ("agent", &["clock", "metrics", "store"]),
+    ("agent", &["clock", "metrics", "progress", "store"]),
     ("http", &["clock", "metrics", "store"]),
-    ("watch", &["clock", "kv", "metrics", "store"]),
+    ("watch", &["clock", "kv", "metrics", "progress", "store"]),
     (
         "serve",
         &[
-            "agent", "clock", "config", "http", "kv", "metrics", "store", "watch",
+            "agent",
+            "clock",
+            "config",
+            "http",
+            "kv",
+            "metrics",
+            "progress",
+            "store",
+            "telemetry",
+            "watch",
         ],
     ),
     ("cli", &["clock", "config", "kv", "serve", "telemetry"]),
