@@ -50,8 +50,10 @@ fn a_restart_while_consul_is_gone_answers_the_same() {
     at.tidegate.kill();
     at.tidegate.start_again();
     assert_eq!(at.tidegate.ask_line(CANARY), "up drain");
-    at.tidegate.await_readyz(200, "agreed: the source is out of reach (", PATIENCE);
-    at.tidegate.await_readyz(200, "the listing is from before the start", PATIENCE);
+    at.tidegate
+        .await_readyz(200, "agreed: the source is out of reach (", PATIENCE);
+    at.tidegate
+        .await_readyz(200, "the listing is from before the start", PATIENCE);
     at.consul.start();
     at.tidegate.await_readyz(200, "current: ", PATIENCE);
     at.consul.kv_put("frontend/gprd/canary-state", "ready");
@@ -65,7 +67,8 @@ fn without_a_memory_a_restart_while_consul_is_gone_is_silent() {
     at.tidegate.kill();
     fs::remove_file(at.file()).unwrap();
     at.tidegate.relaunch();
-    at.tidegate.await_readyz(503, "starting: no listing yet: ", PATIENCE);
+    at.tidegate
+        .await_readyz(503, "starting: no listing yet: ", PATIENCE);
     assert_eq!(at.tidegate.ask_line(CANARY), "");
 }
 
@@ -83,7 +86,8 @@ fn a_history_that_went_back_while_nobody_looked_is_seen_after_the_restart() {
     // It stays so over the next restart, and a higher epoch ends it.
     at.tidegate.kill();
     at.tidegate.relaunch();
-    at.tidegate.await_readyz(503, "held: the store's history went back", PATIENCE);
+    at.tidegate
+        .await_readyz(503, "held: the store's history went back", PATIENCE);
     at.consul
         .kv_put("frontend/gprd/_meta", r#"{"schema":1,"epoch":2,"gen":1}"#);
     at.tidegate.await_readyz(200, "current: ", PATIENCE);

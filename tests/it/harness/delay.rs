@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use super::wait::let_pass;
+
 /// Forwards until the test's process ends.
 pub(crate) struct Delay {
     address: SocketAddr,
@@ -57,7 +59,7 @@ fn forward(mut from: TcpStream, mut to: TcpStream, delay: Option<&AtomicU64>) {
     let mut buffer = vec![0; 64 << 10];
     while let Ok(count @ 1..) = from.read(&mut buffer) {
         if let Some(delay) = delay {
-            thread::sleep(Duration::from_millis(delay.load(Ordering::Relaxed)));
+            let_pass(Duration::from_millis(delay.load(Ordering::Relaxed)));
         }
         if to.write_all(&buffer[..count]).is_err() {
             break;

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::tidegate::{Tidegate, poll};
-use super::wait::{check, eventually};
+use super::wait::{check, eventually, let_pass};
 
 /// Far more often than any HAProxy: a wrong answer that stands for 100 ms is seen.
 const EVERY: Duration = Duration::from_millis(50);
@@ -51,7 +51,7 @@ impl Recorder {
                         .lock()
                         .unwrap_or_else(PoisonError::into_inner)
                         .push(Heard { at, answer });
-                    thread::sleep(EVERY);
+                    let_pass(EVERY);
                 }
             })
         };
