@@ -54,6 +54,8 @@ pub enum Silence {
 pub struct SourceCounters {
     whole: Counts<4>,
     light: Counts<4>,
+    /// Memories that could not be kept.
+    pub memory_errors: AtomicU64,
 }
 
 /// Everything that a scrape shows.
@@ -230,6 +232,11 @@ impl Shown {
             &READS,
             whole,
         )?;
+        let errors = self.source.memory_errors.load(Ordering::Relaxed);
+        let help = "Listings that could not be kept over a restart";
+        let metric =
+            encoder.encode_descriptor("tidegate_memory_errors", help, None, MetricType::Counter)?;
+        ConstCounter::new(errors).encode(metric)?;
         let help = "Light reads that renew the lease, by outcome";
         let light = |at| self.source.light.get(at);
         counter(

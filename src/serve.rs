@@ -5,6 +5,7 @@ mod signals;
 
 use std::io;
 use std::net::TcpListener;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -18,14 +19,17 @@ use tracing::{error, info, warn};
 use self::signals::{Order, Signals};
 use crate::agent::{self, Agent};
 use crate::config::Config;
+use crate::disk::Disk;
 use crate::domain::authority::{Authority, Times};
+use crate::domain::key::Prefix;
+use crate::domain::memory::Memory;
 use crate::http::{self, Pages};
 use crate::kv::source::Source;
 use crate::metrics::{Metrics, SourceCounters};
 use crate::progress::Progress;
 use crate::store::Store;
 use crate::telemetry::LogFilter;
-use crate::watch::Watcher;
+use crate::watch::{Keeper, Watcher};
 
 /// Descriptors kept for everything that is not an agent connection: the source, HTTP, files.
 const DESCRIPTORS_RESERVED: u64 = 256;
@@ -148,13 +152,18 @@ impl Parts {
         let times = Times::from_poll_interval(config.poll_interval);
         let store = Arc::new(Store::new(Authority::new(times).standing().clone()));
         let counters = Arc::new(SourceCounters::default());
-        let watcher = Watcher::new(
+        let mut watcher = Watcher::new(
             Arc::clone(&source),
             config.prefix.clone(),
             times,
             Arc::clone(&store),
             Arc::clone(&counters),
         );
+        if let Some(folder) = &config.data_dir {
+            let (keeper, memory) = remember(folder, &config.prefix, Arc::clone(&counters))
+                .with_context(|| format!("data_dir: {}", folder.display()))?;
+            watcher = watcher.remembering(keeper, memory);
+        }
         let watcher = watcher.run(tokens.rest.clone(), progress.of_the_watcher());
         let pages = Pages {
             store: Arc::clone(&store),
@@ -209,6 +218,23 @@ impl Parts {
         // A part that died has been named already.
         let _ = tokio::join!(finished(self.watcher), finished(self.pages));
     }
+}
+
+/// Opens the folder, and reads what was kept before a restart.
+fn remember(
+    folder: &Path,
+    prefix: &Prefix,
+    counters: Arc<SourceCounters>,
+) -> io::Result<(Keeper, Option<Memory>)> {
+    let disk = Disk::open(folder, prefix.clone())?;
+    let found = disk.load()?;
+    if let Some(notice) = found.notice {
+        warn!("{notice}");
+    }
+    if let Some(memory) = &found.memory {
+        info!(index = memory.listing.index, at = %memory.at, "known from before the start");
+    }
+    Ok((Keeper::new(disk, counters), found.memory))
 }
 
 /// Waits for a part's end, unless it was awaited already.

@@ -4,20 +4,24 @@
 //! alone; after any error the next read carries no index; errors are retried for ever, with
 //! jitter; whole readings start at least [`READ_GAP_MIN`] apart.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rand::RngExt as _;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+pub use self::keeper::Keeper;
 use crate::clock;
 use crate::domain::authority::{
-    Authority, AuthorityName, Findings, Judgement, Moment, Questions, Times,
+    Authority, AuthorityName, Findings, Judgement, Moment, Questions, Refusal, Times,
 };
 use crate::domain::key::Prefix;
-use crate::domain::listing::{Listing, Outline};
+use crate::domain::listing::{Entry, Listing, Outline};
+use crate::domain::memory::Memory;
 use crate::domain::snapshot::Snapshot;
 use crate::kv::{Kv, KvError};
 use crate::metrics::SourceCounters;
@@ -30,6 +34,12 @@ pub const WAIT: Duration = Duration::from_secs(5);
 pub const READ_GAP_MIN: Duration = Duration::from_millis(100);
 /// The first and the longest pause after an error; a refused read returns within a millisecond.
 const RETRY: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
+/// The longest that all questions about one reading may take: with a blocked read and a pause
+/// before it, less than the time without progress that the watchdog bears.
+const QUESTIONS_TIME_MAX: Duration = Duration::from_secs(4);
+/// How many keys are asked for by name at once. Far below the 200 connections that Consul takes
+/// from one address; 128 questions are over well within a lease.
+const ASKED_AT_ONCE: usize = 16;
 
 /// The watcher of one prefix.
 pub struct Watcher<K> {
@@ -47,12 +57,17 @@ pub struct Watcher<K> {
     refused_in_a_row: u32,
     shown: Option<AuthorityName>,
     notices_shown: usize,
+    keeper: Option<Keeper>,
 }
 
 /// One outcome of waiting for the source.
 enum Heard {
-    /// A whole reading.
-    Reading { listing: Listing, sent: Moment },
+    /// A whole reading; `waited`: its wait was over.
+    Reading {
+        listing: Listing,
+        sent: Moment,
+        waited: bool,
+    },
     /// A light read that renews nothing.
     Doubt,
     /// No answer that can be used.
@@ -82,7 +97,20 @@ impl<K: Kv> Watcher<K> {
             refused_in_a_row: 0,
             shown: None,
             notices_shown: 0,
+            keeper: None,
         }
+    }
+
+    /// Goes on from what was kept before a restart, and keeps what comes.
+    #[must_use]
+    pub fn remembering(mut self, keeper: Keeper, memory: Option<Memory>) -> Self {
+        if let Some(memory) = memory {
+            self.authority = Authority::remembering(self.times, memory);
+            self.compile();
+            self.publish();
+        }
+        self.keeper = Some(keeper);
+        self
     }
 
     /// Follows the source until `stop`, with a sign of life after each reading.
@@ -101,11 +129,19 @@ impl<K: Kv> Watcher<K> {
     async fn turn(&mut self) {
         self.pause().await;
         match self.hear().await {
-            Heard::Reading { listing, sent } => self.judge(listing, sent).await,
+            Heard::Reading {
+                listing,
+                sent,
+                waited,
+            } => self.judge(listing, sent, waited).await,
             Heard::Doubt => self.after = None,
             Heard::Error(error) => self.failed(error),
         }
         self.notice();
+        if let Some(keeper) = &mut self.keeper {
+            // On disk before the next answer.
+            keeper.keep(&self.authority).await;
+        }
         self.publish();
     }
 
@@ -118,19 +154,14 @@ impl<K: Kv> Watcher<K> {
         self.notices_shown = notices.len();
     }
 
-    /// Keeps the gap between readings: a growing one with jitter between errors; between readings
-    /// that are refused one well within the lease, so that what holds this replica does not lapse.
+    /// Keeps the gap between readings.
     async fn pause(&mut self) {
-        let gap = match self.errors_in_a_row.checked_sub(1) {
-            None if self.refused_in_a_row > 1 => self.times.light_read().max(READ_GAP_MIN),
-            None => READ_GAP_MIN,
-            Some(doublings) => {
-                let [first, longest] = RETRY;
-                let full = first.saturating_mul(1 << doublings.min(8)).min(longest);
-                full.mul_f64(rand::rng().random_range(0.5..=1.0))
-                    .max(READ_GAP_MIN)
-            }
-        };
+        let gap = gap(
+            self.times,
+            self.errors_in_a_row,
+            self.refused_in_a_row,
+            rand::rng().random_range(0.5..=1.0),
+        );
         if let Some(last) = self.last_read {
             sleep_until(last + gap).await;
         }
@@ -141,7 +172,9 @@ impl<K: Kv> Watcher<K> {
     async fn hear(&mut self) -> Heard {
         let (kv, prefix) = (Arc::clone(&self.kv), self.prefix.clone());
         let after = self.after;
-        let sent = clock::moment();
+        let (begun, sent) = (Instant::now(), clock::moment());
+        let every = self.times.light_read();
+        let mut due = begun + every;
         let whole = async {
             match after {
                 Some(after) => kv.watch(&prefix, after, WAIT).await,
@@ -155,14 +188,22 @@ impl<K: Kv> Watcher<K> {
                 read = &mut whole => {
                     self.counters.whole(read.as_ref().err());
                     return match read {
-                        Ok(listing) => Heard::Reading { listing, sent },
+                        Ok(listing) => Heard::Reading {
+                            listing,
+                            sent,
+                            waited: begun.elapsed() >= WAIT,
+                        },
                         Err(error) => Heard::Error(error),
                     };
                 }
-                (outline, sent) = light_read(&*kv, &prefix, self.times.light_read()) => {
+                (outline, sent, next) = light_read(&*kv, &prefix, due, every) => {
+                    due = next;
                     self.counters.light(outline.as_ref().err());
                     match outline {
                         Ok(outline) if self.authority.confirmed(&outline, sent) => self.publish(),
+                        // The reading that settles it is on its way. To drop it here would begin
+                        // it anew for ever where it takes longer than a light read.
+                        Ok(_) | Err(_) if after.is_none() => {}
                         Ok(_) => return Heard::Doubt,
                         Err(error) => return Heard::Error(error),
                     }
@@ -171,15 +212,15 @@ impl<K: Kv> Watcher<K> {
         }
     }
 
-    async fn judge(&mut self, listing: Listing, sent: Moment) {
-        self.errors_in_a_row = 0;
+    async fn judge(&mut self, listing: Listing, sent: Moment, waited: bool) {
         let index = listing.index;
         let mut judgement = self
             .authority
             .listed(listing.clone(), sent, clock::moment());
         if let Judgement::Examine(questions) = judgement {
-            self.pause().await;
-            judgement = match examine(&*self.kv, &self.prefix, &questions).await {
+            let examined = examine(&self.kv, &self.prefix, &questions);
+            let examined = timeout(QUESTIONS_TIME_MAX, examined).await;
+            judgement = match examined.unwrap_or_else(|_| Err(unanswered(&questions))) {
                 Ok(findings) => self
                     .authority
                     .examined(listing, sent, &findings, clock::moment()),
@@ -194,8 +235,8 @@ impl<K: Kv> Watcher<K> {
                 // An index that did not grow was handed out for other contents, or belongs to
                 // another history: blocking on it may sleep through a change.
                 let grew = self.after.is_none_or(|after| index > after);
-                let waited = clock::moment().since(sent) >= WAIT;
                 self.after = (grew || (self.after == Some(index) && waited)).then_some(index);
+                self.errors_in_a_row = 0;
                 self.refused_in_a_row = 0;
                 if changed {
                     self.compile();
@@ -222,6 +263,7 @@ impl<K: Kv> Watcher<K> {
             | KvError::BadRequest(_)
             | KvError::ReadOnly(_)
             | KvError::OutcomeUnknown(_) => {
+                self.authority.unreachable(error.to_string());
                 self.after = None;
                 self.errors_in_a_row = self.errors_in_a_row.saturating_add(1);
                 if self.errors_in_a_row == 1 {
@@ -271,38 +313,90 @@ impl<K: Kv> Watcher<K> {
     }
 }
 
-/// A light read after a pause, with the moment at which it was sent.
+/// The gap between readings: a growing one with jitter between errors; between readings that are
+/// refused one well within the lease, so that what holds this replica does not lapse. `jitter` is
+/// the part of the pause between errors that is kept.
+fn gap(times: Times, errors_in_a_row: u32, refused_in_a_row: u32, jitter: f64) -> Duration {
+    match errors_in_a_row.checked_sub(1) {
+        None if refused_in_a_row > 1 => times.light_read().max(READ_GAP_MIN),
+        None => READ_GAP_MIN,
+        Some(doublings) => {
+            let [first, longest] = RETRY;
+            let full = first.saturating_mul(1 << doublings.min(8)).min(longest);
+            full.mul_f64(jitter).max(READ_GAP_MIN)
+        }
+    }
+}
+
+/// A light read at `due`, with the moment at which it was sent and the time of the next one. The
+/// period counts from the sending: a slow source must not stretch it beyond the lease.
 async fn light_read<K: Kv>(
     kv: &K,
     prefix: &Prefix,
-    pause: Duration,
-) -> (Result<Outline, KvError>, Moment) {
-    sleep(pause).await;
-    let sent = clock::moment();
-    (kv.confirm(prefix).await, sent)
+    due: Instant,
+    every: Duration,
+) -> (Result<Outline, KvError>, Moment, Instant) {
+    sleep_until(due).await;
+    let (begun, sent) = (Instant::now(), clock::moment());
+    (kv.confirm(prefix).await, sent, begun + every)
 }
 
-/// Asks the source what a doubtful reading needs.
+/// Asks the source what a doubtful reading needs: all at once, as the lease goes on meanwhile.
 async fn examine<K: Kv>(
-    kv: &K,
+    kv: &Arc<K>,
     prefix: &Prefix,
     questions: &Questions,
 ) -> Result<Findings, KvError> {
+    let (table_index, asked) = tokio::join!(
+        kv.table_index(prefix),
+        ask_by_name(kv, prefix, &questions.paths)
+    );
     let mut findings = Findings {
-        table_index: kv.table_index(prefix).await?,
+        table_index: table_index?,
         denied: None,
-        present: None,
+        present: BTreeMap::new(),
     };
-    for path in &questions.paths {
-        match kv.get(&prefix.key(path)).await {
-            Ok(None) => {}
-            Ok(Some(_)) => findings.present = Some(path.clone()),
-            Err(KvError::Denied(_)) => {
-                findings.denied = Some(path.clone());
-                break;
+    for (path, answer) in asked {
+        match answer {
+            // A name that no request can carry is no directive's: it may go unasked.
+            Ok(None) | Err(KvError::BadRequest(_)) => {}
+            Ok(Some(entry)) => {
+                findings.present.insert(path, entry.modify_index);
+            }
+            Err(KvError::Denied(text)) => {
+                findings.denied.get_or_insert(Refusal { path, text });
             }
             Err(error) => return Err(error),
         }
     }
     Ok(findings)
 }
+
+fn unanswered(questions: &Questions) -> KvError {
+    let keys = questions.paths.len();
+    KvError::Unreachable(format!(
+        "questions about {keys} vanished keys had no answer within {QUESTIONS_TIME_MAX:?}"
+    ))
+}
+
+/// The answers in the order of the paths.
+async fn ask_by_name<K: Kv>(
+    kv: &Arc<K>,
+    prefix: &Prefix,
+    paths: &[String],
+) -> BTreeMap<String, Result<Option<Entry>, KvError>> {
+    let mut answers = BTreeMap::new();
+    for some in paths.chunks(ASKED_AT_ONCE) {
+        let mut asked = JoinSet::new();
+        for path in some.iter().cloned() {
+            let (kv, key) = (Arc::clone(kv), prefix.key(&path));
+            asked.spawn(async move { (path, kv.get(&key).await) });
+        }
+        answers.extend(asked.join_all().await);
+    }
+    answers
+}
+
+mod keeper;
+#[cfg(test)]
+mod tests;

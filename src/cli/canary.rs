@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::Failure;
 use super::context::ConfigArgs;
 use super::write::{Change, ScopeArgs, WriteArgs};
+use super::{Exit, Failure};
 use crate::config::Flags;
 use crate::domain::answer::{Percent, State};
 use crate::domain::directive::{Desired, Directive, Plan};
-use crate::domain::key::{CANARY, DirectiveKey, Target};
+use crate::domain::key::{CANARY, DirectiveKey, Scope, Target};
 use crate::domain::name::Name;
 
 /// How long `--disable` drains before maintenance.
@@ -75,6 +75,9 @@ struct Wanted {
     /// Drain, and maintenance after 60 s. It is a plan in the KV: no client has to stay alive.
     #[arg(long)]
     disable: bool,
+    /// Take the directive of --zone or --node away again: its nodes follow the fleet's.
+    #[arg(long)]
+    clear: bool,
 }
 
 impl Canary {
@@ -88,8 +91,12 @@ impl Canary {
             scope: self.scope.scope()?,
             target,
         };
+        if self.wanted.clear && key.scope == Scope::Fleet {
+            let text = "--clear needs --zone or --node: without its own key the group would freeze";
+            return Err(Failure::new(Exit::Usage, text));
+        }
         let context = self.config.open(&flags)?;
-        let directive = Some(self.wanted.directive(&self.write));
+        let directive = (!self.wanted.clear).then(|| self.wanted.directive(&self.write));
         self.write.apply(&context, vec![Change { key, directive }])
     }
 }

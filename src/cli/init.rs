@@ -6,7 +6,7 @@ use bytes::Bytes;
 use clap::Args;
 
 use super::context::ConfigArgs;
-use super::write::{WriteArgs, commit};
+use super::write::{AuthorArgs, commit};
 use super::{Context, Exit, Failure, print};
 use crate::clock;
 use crate::config::{Flags, KvSource};
@@ -23,7 +23,7 @@ const CANARY_STATE: &str = "canary-state";
 #[derive(Debug, Args)]
 pub(super) struct Init {
     #[command(flatten)]
-    write: WriteArgs,
+    author: AuthorArgs,
     #[command(flatten)]
     config: ConfigArgs,
 }
@@ -59,7 +59,7 @@ impl Init {
         let now = clock::now();
         let epoch = u64::try_from(now.as_second()).unwrap_or(0);
         let generation = Generation { epoch, r#gen: 1 };
-        let meta = generation.to_json(now, &self.write.author());
+        let meta = generation.to_json(now, &self.author.name());
         let set = |path: &str, value: String| Operation::Set {
             key: context.prefix.key(path),
             value: Bytes::from(value),
@@ -71,7 +71,7 @@ impl Init {
                 weight: Percent::FULL,
                 ramp: None,
             };
-            operations.push(set(CANARY_STATE, self.write.directive(ready).to_json()));
+            operations.push(set(CANARY_STATE, self.author.directive(ready).to_json()));
         }
         let text: String = operations
             .iter()

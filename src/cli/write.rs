@@ -12,18 +12,28 @@ use crate::domain::directive::{Author, Desired, Directive};
 use crate::domain::key::{DirectiveKey, META, Prefix, Scope};
 use crate::domain::listing::Listing;
 use crate::domain::name::Name;
-use crate::domain::sentinel::Generation;
+use crate::domain::snapshot::Snapshot;
 use crate::kv::{Expect, Kv, KvError, OPERATIONS_MAX, Operation, Outcome};
 
-/// What every writing command takes.
+/// Who writes, and why.
 #[derive(Debug, Args)]
-pub(super) struct WriteArgs {
+pub(super) struct AuthorArgs {
     /// Why; kept with the change.
     #[arg(long, value_name = "TEXT")]
-    pub(super) reason: Option<String>,
+    reason: Option<String>,
     /// Who; by default the CI job's user, or the one who is logged in.
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
+}
+
+/// What every command takes that changes directives.
+#[derive(Debug, Args)]
+pub(super) struct WriteArgs {
+    #[command(flatten)]
+    author: AuthorArgs,
+    /// Knowingly against the guard of the settings; needs --reason.
+    #[arg(long, requires = "reason")]
+    force: bool,
     /// Show what would be written, and write nothing.
     #[arg(long)]
     dry_run: bool,
@@ -51,9 +61,9 @@ pub(super) struct Change {
 /// Where the author's name is looked for: a CI job says who started it.
 const AUTHOR_VARIABLES: [&str; 3] = ["GITLAB_USER_LOGIN", "USER", "LOGNAME"];
 
-impl WriteArgs {
+impl AuthorArgs {
     /// Who writes.
-    pub(super) fn author(&self) -> String {
+    pub(super) fn name(&self) -> String {
         let variable = |name: &&str| env::var(name).ok().filter(|value| !value.is_empty());
         let found = self
             .by
@@ -67,7 +77,7 @@ impl WriteArgs {
         Directive {
             since: Some(clock::now()),
             author: Author {
-                by: Some(self.author()),
+                by: Some(self.name()),
                 reason: self.reason.clone(),
                 change: Some(ulid::Ulid::generate().to_string()),
                 trace: None,
@@ -75,13 +85,25 @@ impl WriteArgs {
             ..Directive::bare(desired)
         }
     }
+}
+
+impl WriteArgs {
+    /// A directive with its author and a change id of its own, counted from now.
+    pub(super) fn directive(&self, desired: Desired) -> Directive {
+        Directive {
+            force: self.force,
+            ..self.author.directive(desired)
+        }
+    }
 
     /// Writes what differs, and prints what was done.
     pub(super) fn apply(&self, context: &Context, changes: Vec<Change>) -> Result<(), Failure> {
         let listing = context.block_on(context.source.list(&context.prefix))?;
-        let generation = Generation::read(&listing)
+        let snapshot = Snapshot::build(&listing)
             .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+        let generation = snapshot.generation;
         let changes = differing(&listing, changes);
+        check_guard(&snapshot, &changes)?;
         if changes.is_empty() {
             return print("nothing to change: it is already so\n");
         }
@@ -95,7 +117,7 @@ impl WriteArgs {
             return print(&format!("{text}dry run: nothing was written\n"));
         }
         let next = generation.next();
-        let meta = next.to_json(clock::now(), &self.author());
+        let meta = next.to_json(clock::now(), &self.author.name());
         let operations = operations(&context.prefix, &listing, &changes, &meta)?;
         context.block_on(commit(&context.source, &operations, &context.prefix, &meta))?;
         print(&format!(
@@ -146,6 +168,24 @@ pub(super) async fn commit<K: Kv>(
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// What the guard refuses would be written and then freeze its row: better not to write it.
+fn check_guard(snapshot: &Snapshot, changes: &[Change]) -> Result<(), Failure> {
+    let refusal = |change: &Change| {
+        let directive = change.directive.as_ref()?;
+        let why = snapshot.settings.refusal(&change.key, directive)?;
+        Some(format!("{}: {why}", change.key))
+    };
+    let refusals: Vec<_> = changes.iter().filter_map(refusal).collect();
+    if refusals.is_empty() {
+        return Ok(());
+    }
+    let text = format!(
+        "{}\nnothing was written; --force with --reason does it knowingly",
+        refusals.join("\n")
+    );
+    Err(Failure::new(Exit::Refused, text))
 }
 
 /// The changes that would change something: running a command twice restarts no ramp or plan.

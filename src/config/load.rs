@@ -40,6 +40,7 @@ impl Loader {
         let slot = self.pick("slot", slot);
         let standalone = self.pick("standalone", switch);
         let poll_interval = self.pick("poll_interval", span);
+        let data_dir = self.pick("data_dir", folder);
         let drain_for = self.pick("drain_for", span);
         let agent_listen = self.pick("agent.listen", address);
         let workers = self.pick("agent.workers", count);
@@ -59,6 +60,7 @@ impl Loader {
             slot: slot?,
             standalone,
             poll_interval: poll_interval?,
+            data_dir,
             drain_for: drain_for?,
             agent: AgentConfig {
                 listen: agent_listen?,
@@ -151,6 +153,13 @@ impl Loader {
         };
         SETTINGS.iter().filter_map(of).collect()
     }
+}
+
+fn folder(_: &Setting, text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() {
+        return Err("empty; leave it out to remember nothing".to_owned());
+    }
+    Ok(PathBuf::from(text))
 }
 
 fn name(_: &Setting, text: &str) -> Result<Name, String> {

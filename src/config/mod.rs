@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::domain::key::Prefix;
@@ -43,6 +44,8 @@ pub struct Config {
     pub standalone: bool,
     /// The smallest agent-inter of the fleet.
     pub poll_interval: Duration,
+    /// Where the last listing is kept over a restart.
+    pub data_dir: Option<PathBuf>,
     /// How long answering goes on after SIGTERM.
     pub drain_for: Duration,
     /// The listener for agent checks.

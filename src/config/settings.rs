@@ -65,7 +65,7 @@ pub enum Kind {
 pub const SLOT_BYTES_MAX: usize = 32;
 
 /// All settings, in the order of the documentation.
-pub const SETTINGS: [Setting; 13] = [
+pub const SETTINGS: [Setting; 14] = [
     Setting {
         key: "environment",
         flag: "env",
@@ -124,6 +124,16 @@ pub const SETTINGS: [Setting; 13] = [
             max: Duration::from_mins(1),
         },
         doc: "The smallest agent-inter of the fleet. How long a reading counts follows from it.",
+    },
+    Setting {
+        key: "data_dir",
+        flag: "data-dir",
+        variable: "TIDEGATE_DATA_DIR",
+        value_name: "PATH",
+        default: Default::Implied("nothing is remembered over a restart"),
+        kind: Kind::Text,
+        doc: "A folder in which the last listing is kept, so that a restart while the source is out \
+              of reach answers the same.",
     },
     Setting {
         key: "drain_for",

@@ -64,6 +64,7 @@ fn every_setting_can_stand_in_the_file() {
         slot = 'b'
         standalone = true
         poll_interval = '500ms'
+        data_dir = '/var/lib/tidegate'
         drain_for = '0s'
         [agent]
         listen = '[::]:9000'

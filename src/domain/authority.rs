@@ -7,14 +7,20 @@
 //!
 //! One replica alone is judged here: it goes on with its last listing while its source is gone.
 
-use std::fmt;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
+
+pub use self::standing::{AuthorityName, Distrust, Refusal, Standing, Verdict};
+use self::standing::{Broken, Held};
 pub use self::vanished::VANISHED_ASKED_MAX;
 use self::vanished::{to_ask, vanished};
+use super::key::META;
 use super::listing::{Listing, Outline};
-use super::sentinel::{Generation, SentinelError};
+use super::memory::Memory;
+use super::sentinel::Generation;
 
 /// A moment of the monotonic clock that counts suspension, since an origin of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -38,16 +44,6 @@ pub struct Authority {
     standing: Standing,
 }
 
-/// What decides whether to answer: small, and copied to whoever answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
-    lease: Duration,
-    has_listing: bool,
-    confirmed: Option<Moment>,
-    held: Option<Held>,
-    broken: Option<Broken>,
-}
-
 /// The listing in force.
 #[derive(Debug, Clone)]
 struct Accepted {
@@ -58,46 +54,6 @@ struct Accepted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Suspicion {
     received: Moment,
-}
-
-/// The source is not to be trusted now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Held {
-    cause: Distrust,
-    last_answer: Moment,
-}
-
-/// The history of this epoch went back: nothing of it counts any more.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Broken {
-    epoch: u64,
-    evidence: String,
-}
-
-/// Why the source is not to be trusted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Distrust {
-    /// It refuses our rights.
-    Denied(String),
-    /// A vanished key, asked for by name, may not be read: rights were lost, nothing was deleted.
-    RightsLost {
-        /// The path below the prefix.
-        path: String,
-    },
-    /// The listing has no good sentinel.
-    Sentinel(SentinelError),
-    /// Keys are gone although the index is not newer.
-    Shrunk {
-        /// How many.
-        keys: usize,
-        /// One of them.
-        path: String,
-    },
-    /// The listing lacks a key that is there when asked for by name.
-    Partial {
-        /// The path below the prefix.
-        path: String,
-    },
 }
 
 /// What to do with a reading.
@@ -127,31 +83,9 @@ pub struct Findings {
     /// The table-wide index.
     pub table_index: u64,
     /// The first path that may not be read.
-    pub denied: Option<String>,
-    /// The first path that is there after all.
-    pub present: Option<String>,
-}
-
-/// Whether this replica may answer, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
-    /// The authority.
-    pub name: AuthorityName,
-    /// Why, and what to do, for a person.
-    pub reason: String,
-}
-
-/// The authorities of one replica alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum AuthorityName {
-    /// Confirmed by the source within the lease.
-    Current,
-    /// The source is out of reach, for all who could know better.
-    Agreed,
-    /// No listing yet.
-    Starting,
-    /// The source is not to be trusted.
-    Held,
+    pub denied: Option<Refusal>,
+    /// The paths that are there after all, with their modify indexes.
+    pub present: BTreeMap<String, u64>,
 }
 
 impl Times {
@@ -198,8 +132,40 @@ impl Authority {
                 confirmed: None,
                 held: None,
                 broken: None,
+                waiting: false,
+                trouble: None,
             },
         }
+    }
+
+    /// Knows what it knew before a restart. It answers from it only once the source has had its
+    /// chance: an answer, or none.
+    #[must_use]
+    pub fn remembering(times: Times, memory: Memory) -> Self {
+        let mut authority = Self::new(times);
+        let broken = memory.broken;
+        authority.standing.broken = broken.map(|(epoch, evidence)| Broken { epoch, evidence });
+        authority.highest = memory.highest;
+        authority.table_index = memory.table_index;
+        authority.standing.has_listing = true;
+        authority.standing.waiting = true;
+        let outline = memory.listing.outline();
+        let listing = Arc::new(memory.listing);
+        authority.accepted = Some(Accepted { listing, outline });
+        authority
+    }
+
+    /// What to remember over a restart; `at` is the wall clock.
+    #[must_use]
+    pub fn memory(&self, at: Timestamp) -> Option<Memory> {
+        let broken = self.standing.broken.as_ref();
+        Some(Memory {
+            listing: Listing::clone(self.listing()?),
+            highest: self.highest,
+            table_index: self.table_index,
+            broken: broken.map(|broken| (broken.epoch, broken.evidence.clone())),
+            at,
+        })
     }
 
     /// The listing in force.
@@ -220,6 +186,10 @@ impl Authority {
         let Some(accepted) = &self.accepted else {
             return match generation {
                 Ok(generation) => self.accept(reading, generation, sent),
+                // Missing rights look like missing keys; a key that is asked for by name tells.
+                Err(_) if !reading.entries.contains_key(META) => Judgement::Examine(Questions {
+                    paths: vec![META.to_owned()],
+                }),
                 Err(error) => self.hold(Distrust::Sentinel(error), received),
             };
         };
@@ -232,9 +202,14 @@ impl Authority {
                 .is_some();
         match generation {
             Ok(generation) if !doubtful => self.accept(reading, generation, sent),
-            _ => Judgement::Examine(Questions {
-                paths: to_ask(&vanished),
-            }),
+            _ => {
+                let paths = to_ask(&vanished);
+                // The source goes on answering so: what holds must not lapse while it is asked.
+                if let Some(held) = &mut self.standing.held {
+                    held.last_answer = received;
+                }
+                Judgement::Examine(Questions { paths })
+            }
         }
     }
 
@@ -246,8 +221,8 @@ impl Authority {
         findings: &Findings,
         received: Moment,
     ) -> Judgement {
-        if let Some(path) = findings.denied.clone() {
-            return self.hold(Distrust::RightsLost { path }, received);
+        if let Some(refusal) = findings.denied.clone() {
+            return self.hold(Distrust::RightsLost(refusal), received);
         }
         let generation = Generation::read(&reading);
         let new_history = generation
@@ -255,10 +230,9 @@ impl Authority {
             .is_ok_and(|g| g.epoch > self.highest.epoch);
         if !new_history {
             let known = generation.as_ref().ok().copied();
-            let table = (findings.table_index < self.table_index).then(|| {
-                let (now, seen) = (findings.table_index, self.table_index);
-                format!("the store's index is {now}, it was {seen}")
-            });
+            let (now, seen) = (findings.table_index, self.table_index);
+            let table = (self.accepted.is_some() && now < seen)
+                .then(|| format!("the store's index is {now}, it was {seen}"));
             if let Some(evidence) = self.went_back(&reading, known).or(table) {
                 return self.suspect(evidence, sent, received);
             }
@@ -268,7 +242,10 @@ impl Authority {
             Ok(generation) => generation,
             Err(error) => return self.hold(Distrust::Sentinel(error), received),
         };
-        if let Some(path) = findings.present.clone() {
+        // A key above the listing's index was created after it: the listing did not lack it.
+        let mut present = findings.present.iter();
+        if let Some((path, _)) = present.find(|(_, modified)| **modified <= reading.index) {
+            let path = path.clone();
             return self.hold(Distrust::Partial { path }, received);
         }
         if let Some(accepted) = self.accepted.as_ref().filter(|_| !new_history) {
@@ -301,6 +278,12 @@ impl Authority {
     /// The source refused our rights.
     pub fn denied(&mut self, text: String, received: Moment) {
         self.hold(Distrust::Denied(text), received);
+    }
+
+    /// The source gave no answer that can be used.
+    pub fn unreachable(&mut self, text: String) {
+        self.standing.waiting = false;
+        self.standing.trouble = Some(text);
     }
 
     /// What shows that the reading is older than what was seen.
@@ -340,6 +323,8 @@ impl Authority {
     }
 
     fn hold(&mut self, cause: Distrust, received: Moment) -> Judgement {
+        self.standing.trouble = None;
+        self.standing.waiting = false;
         self.standing.held = Some(Held {
             cause,
             last_answer: received,
@@ -387,114 +372,13 @@ impl Authority {
     }
 
     fn confirm(&mut self, sent: Moment) {
+        self.standing.trouble = None;
+        self.standing.waiting = false;
         self.standing.confirmed = self.standing.confirmed.max(Some(sent));
     }
 }
 
-impl Standing {
-    /// The authority at `now`. Cheap: every answer asks it.
-    #[must_use]
-    pub fn name(&self, now: Moment) -> AuthorityName {
-        let within = |moment: Moment| now.since(moment) < self.lease;
-        if self.broken.is_some() {
-            AuthorityName::Held
-        } else if self.held.is_none() && self.has_listing && self.confirmed.is_some_and(within) {
-            AuthorityName::Current
-        } else if self.has_listing && self.held.as_ref().is_some_and(|h| within(h.last_answer)) {
-            AuthorityName::Held
-        } else if self.has_listing {
-            AuthorityName::Agreed
-        } else {
-            AuthorityName::Starting
-        }
-    }
-
-    /// Time since the source last confirmed the listing.
-    #[must_use]
-    pub fn age(&self, now: Moment) -> Option<Duration> {
-        self.confirmed.map(|confirmed| now.since(confirmed))
-    }
-
-    /// The authority at `now`, with its reason.
-    #[must_use]
-    pub fn verdict(&self, now: Moment) -> Verdict {
-        let name = self.name(now);
-        let age = self.age(now).unwrap_or_default().as_secs_f64();
-        let reason = match (name, &self.broken, &self.held) {
-            (AuthorityName::Current, ..) => format!("confirmed by the source {age:.1} s ago"),
-            (AuthorityName::Agreed, ..) => {
-                format!("the source is out of reach; last confirmed {age:.1} s ago")
-            }
-            (AuthorityName::Held, Some(broken), _) => broken.to_string(),
-            (AuthorityName::Held | AuthorityName::Starting, None, Some(held)) => {
-                held.cause.to_string()
-            }
-            (AuthorityName::Held | AuthorityName::Starting, ..) => {
-                "no listing yet: the source has not answered".to_owned()
-            }
-        };
-        Verdict { name, reason }
-    }
-}
-
-impl AuthorityName {
-    /// All of them, for metrics.
-    pub const ALL: [Self; 4] = [Self::Current, Self::Agreed, Self::Starting, Self::Held];
-
-    /// Whether such a replica answers.
-    #[must_use]
-    pub const fn answers(self) -> bool {
-        matches!(self, Self::Current | Self::Agreed)
-    }
-
-    /// The word for it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Current => "current",
-            Self::Agreed => "agreed",
-            Self::Starting => "starting",
-            Self::Held => "held",
-        }
-    }
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { epoch, evidence } = self;
-        write!(
-            f,
-            "the store's history went back ({evidence}): restored or wiped. Look at every directive, \
-             then write a _meta with an epoch above {epoch}"
-        )
-    }
-}
-
-impl fmt::Display for Distrust {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Denied(text) => write!(f, "the source refuses: {text}"),
-            Self::RightsLost { path } => write!(
-                f,
-                "rights were lost: {path} is no longer listed and may not be read. Give the token \
-                 the policy `list` on the whole prefix"
-            ),
-            Self::Sentinel(error) => write!(f, "{error}"),
-            Self::Shrunk { keys, path } => write!(
-                f,
-                "{keys} keys are gone without a newer index ({path} among them): a filtered \
-                 listing, or a recursive delete. Any write below the prefix settles it"
-            ),
-            Self::Partial { path } => {
-                write!(
-                    f,
-                    "the listing lacks {path}, which is there when asked for by name"
-                )
-            }
-        }
-    }
-}
-
+mod standing;
 #[cfg(test)]
 mod tests;
 mod vanished;

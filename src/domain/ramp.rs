@@ -9,6 +9,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::answer::{Percent, State};
+use super::hash::fnv1a;
 use super::name::Name;
 
 /// The most steps of one ramp.
@@ -174,10 +175,7 @@ pub(super) fn after(moment: Timestamp, span: Duration) -> Option<Timestamp> {
 /// Where a node stands in the hash order: 0 to 9,999. FNV-1a over seed, a zero byte and node, then
 /// the 64-bit finaliser of MurmurHash3. Part of the protocol between replicas: it never changes.
 fn share(seed: &str, node: &str) -> u64 {
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    for byte in seed.bytes().chain([0]).chain(node.bytes()) {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
+    let mut hash = fnv1a(seed.bytes().chain([0]).chain(node.bytes()));
     for factor in [0xff51_afd7_ed55_8ccd, 0xc4ce_b9fe_1a85_ec53] {
         hash = (hash ^ (hash >> 33)).wrapping_mul(factor);
     }

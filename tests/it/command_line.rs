@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::harness::folder::Folder;
+use crate::harness::state_folder::StateFolder;
 use crate::harness::tidegate::tidegate;
 
 /// Runs a command, and expects its exit code and these texts on the two outputs.
@@ -202,6 +203,83 @@ fn a_folder_is_set_up_once() {
         "web/cny canary",
     ];
     check(&missing, 2, &[], &["/nowhere"]);
+}
+
+#[test]
+fn the_guard_is_met_before_anything_is_written() {
+    let state = StateFolder::new();
+    let rows = r#"[{"server":"web/a","groups":["main"]},{"server":"web/b","groups":["main"]}]"#;
+    state.put(
+        "settings",
+        format!(r#"{{"guard":{{"groups":["main"]}},"rows":{rows}}}"#),
+    );
+    let kv = state.kv();
+    let with = |more: &[&'static str]| {
+        let mut arguments = vec![
+            "set", "--env", "gprd", "--kv", &kv, "drain", "web/a", "web/b",
+        ];
+        arguments.extend(more);
+        arguments.into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let run = |more: &[&'static str], code: i32, stdout: &[&str], stderr: &[&str]| {
+        let arguments = with(more);
+        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+        check(&arguments, code, stdout, stderr);
+    };
+    let refusals = [
+        "server-overrides/web/a: web/a is of the group main",
+        "server-overrides/web/b: web/b is of the group main",
+        "--force with --reason",
+    ];
+    run(&[], 3, &[], &refusals);
+    run(&["--reason", "move"], 3, &[], &refusals);
+    run(&["--force"], 2, &[], &["--reason"]);
+    assert!(!state.file("server-overrides/web/a").exists());
+    run(
+        &["--force", "--reason", "move"],
+        0,
+        &["\"force\":true", "written"],
+        &[],
+    );
+    let explain = ["explain", "--env", "gprd", "--kv", &kv, "web/a main"];
+    check(&explain, 0, &["up drain #"], &[]);
+}
+
+#[test]
+fn a_zone_follows_the_fleet_again() {
+    let state = StateFolder::new();
+    state.put("canary-state", "ready");
+    let kv = state.kv();
+    let canary = |more: &'static [&str]| [&["canary", "--gprd", "--kv", &kv], more].concat();
+    check(
+        &canary(&["--drain", "--zone", "b"]),
+        0,
+        &["zones/b/canary-state"],
+        &[],
+    );
+    let explain = [
+        "explain",
+        "--env",
+        "gprd",
+        "--kv",
+        &kv,
+        "web/cny canary zone=b",
+    ];
+    check(&explain, 0, &["up drain #"], &[]);
+    check(&canary(&["--clear", "--zone", "b"]), 0, &["(deleted)"], &[]);
+    check(&explain, 0, &["up ready 100% #"], &[]);
+    check(
+        &canary(&["--clear", "--zone", "b"]),
+        0,
+        &["it is already so"],
+        &[],
+    );
+    check(
+        &canary(&["--clear"]),
+        2,
+        &[],
+        &["--clear needs --zone or --node"],
+    );
 }
 
 #[test]

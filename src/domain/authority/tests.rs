@@ -52,8 +52,13 @@ fn findings(table_index: u64) -> Findings {
     Findings {
         table_index,
         denied: None,
-        present: None,
+        present: BTreeMap::new(),
     }
+}
+
+fn refusal(path: &str) -> Refusal {
+    let (path, text) = (path.to_owned(), "no right".to_owned());
+    Refusal { path, text }
 }
 
 /// Hands in a doubtful reading, with what the source says when asked.
@@ -82,12 +87,10 @@ fn check(authority: &Authority, second: f64, name: AuthorityName, reason: &str) 
 fn nothing_is_answered_before_the_first_good_listing() {
     let mut authority = Authority::new(Times::from_poll_interval(P));
     check(&authority, 0.0, AuthorityName::Starting, "no listing yet");
-    assert_eq!(
-        authority.listed(bare(3, &[]), at(0.0), at(0.1)),
-        Judgement::Refused
-    );
+    let judgement = examine(&mut authority, bare(3, &[]), 0.0, &findings(3));
+    assert_eq!(judgement, Judgement::Refused);
     check(&authority, 0.1, AuthorityName::Starting, "tidegate init");
-    authority.listed(bare(3, BOTH), at(1.0), at(1.1));
+    examine(&mut authority, bare(3, BOTH), 1.0, &findings(3));
     check(
         &authority,
         1.1,
@@ -96,7 +99,70 @@ fn nothing_is_answered_before_the_first_good_listing() {
     );
     authority.denied("no token".to_owned(), at(2.0));
     check(&authority, 2.0, AuthorityName::Starting, "no token");
+    authority.unreachable("refused".to_owned());
+    check(&authority, 2.5, AuthorityName::Starting, "yet: refused");
     assert!(!authority.standing().name(at(2.0)).answers());
+}
+
+#[test]
+fn a_first_listing_without_rights_is_no_empty_prefix() {
+    let mut authority = Authority::new(Times::from_poll_interval(P));
+    let found = Findings {
+        denied: Some(refusal("_meta")),
+        ..findings(30)
+    };
+    examine(&mut authority, bare(3, &[]), 0.0, &found);
+    let reason = "rights are missing: _meta";
+    check(&authority, 0.1, AuthorityName::Starting, reason);
+    // The store's index goes back before anything was in force: nothing to protect.
+    for (second, table_index) in [(1.0, 30), (2.0, 1), (3.0, 1)] {
+        let found = findings(table_index);
+        examine(&mut authority, bare(1, &[]), second, &found);
+        check(
+            &authority,
+            second + 0.1,
+            AuthorityName::Starting,
+            "no key under",
+        );
+    }
+    let mut unreadable = bare(30, &[("_meta", 30)]);
+    unreadable.index = 31;
+    let judgement = authority.listed(unreadable, at(4.0), at(4.1));
+    assert_eq!(judgement, Judgement::Refused);
+    check(&authority, 4.1, AuthorityName::Starting, "cannot be read");
+}
+
+#[test]
+fn what_holds_does_not_lapse_while_the_source_is_being_asked() {
+    let mut authority = current();
+    examine(&mut authority, bare(30, &[]), 1.0, &findings(30));
+    check(&authority, 2.5, AuthorityName::Held, "no key under");
+    // The next reading says the same; the questions that it raises take their time.
+    let judgement = authority.listed(bare(30, &[]), at(2.4), at(2.5));
+    assert!(matches!(judgement, Judgement::Examine(_)), "{judgement:?}");
+    check(&authority, 3.9, AuthorityName::Held, "no key under");
+}
+
+#[test]
+fn a_key_created_after_the_listing_was_not_missing_in_it() {
+    let mut authority = current();
+    let found = Findings {
+        present: BTreeMap::from([("group-states/ci".to_owned(), 31)]),
+        ..findings(31)
+    };
+    let deleted = listing(30, (1, 6), &BOTH[..1]);
+    let judgement = examine(&mut authority, deleted, 1.0, &found);
+    assert_eq!(judgement, Judgement::Accepted { changed: true });
+}
+
+#[test]
+fn the_reason_says_why_the_source_is_out_of_reach_while_it_is() {
+    let mut authority = current();
+    authority.unreachable("connection refused".to_owned());
+    let reason = "out of reach (connection refused); last confirmed 2.0 s ago";
+    check(&authority, 2.0, AuthorityName::Agreed, reason);
+    authority.listed(listing(20, (1, 5), BOTH), at(2.0), at(2.1));
+    check(&authority, 3.6, AuthorityName::Agreed, "out of reach; last");
 }
 
 #[test]
@@ -175,7 +241,7 @@ fn a_deleted_key_is_gone_after_it_was_asked_for() {
 fn lost_rights_hold_until_they_are_back() {
     let mut authority = current();
     let found = Findings {
-        denied: Some("group-states/ci".to_owned()),
+        denied: Some(refusal("group-states/ci")),
         ..findings(30)
     };
     let fewer = listing(30, (1, 6), &BOTH[..1]);
@@ -187,7 +253,7 @@ fn lost_rights_hold_until_they_are_back() {
         &authority,
         1.6,
         AuthorityName::Held,
-        "rights were lost: group-states/ci",
+        "rights are missing: group-states/ci is not listed",
     );
     let outline = authority.listing().unwrap().outline();
     assert!(
@@ -254,7 +320,7 @@ fn keys_gone_without_a_newer_index_hold() {
 fn a_listing_that_lacks_a_present_key_holds() {
     let mut authority = current();
     let found = Findings {
-        present: Some("group-states/ci".to_owned()),
+        present: BTreeMap::from([("group-states/ci".to_owned(), 20)]),
         ..findings(30)
     };
     let partial = listing(30, (1, 6), &BOTH[..1]);
@@ -357,4 +423,44 @@ fn many_vanished_keys_are_asked_for_by_parent() {
         .map(|p| p.rsplit_once('/').unwrap().0)
         .collect();
     assert_eq!(parents.len(), 10);
+}
+
+#[test]
+fn a_restart_knows_what_was_known_once_the_source_had_its_chance() {
+    let before = current();
+    let memory = before.memory(jiff::Timestamp::UNIX_EPOCH).unwrap();
+    let again = || Authority::remembering(Times::from_poll_interval(P), memory.clone());
+    let mut authority = again();
+    check(&authority, 0.0, AuthorityName::Starting, "asked first");
+    authority.unreachable("refused".to_owned());
+    check(
+        &authority,
+        0.1,
+        AuthorityName::Agreed,
+        "(refused); the listing is from before the start",
+    );
+    let judgement = authority.listed(listing(20, (1, 5), BOTH), at(0.2), at(0.3));
+    assert_eq!(judgement, Judgement::Accepted { changed: false });
+    check(&authority, 0.3, AuthorityName::Current, "confirmed");
+    // A restore that nobody saw: what was known before the restart shows it.
+    let mut authority = again();
+    let older = listing(18, (1, 4), BOTH);
+    examine(&mut authority, older.clone(), 0.0, &findings(90));
+    check(&authority, 0.1, AuthorityName::Starting, "asked first");
+    examine(&mut authority, older, 0.2, &findings(90));
+    check(
+        &authority,
+        0.3,
+        AuthorityName::Held,
+        "generation 1.4, it was 1.5",
+    );
+    // And a broken history stays broken over the next one.
+    let memory = authority.memory(jiff::Timestamp::UNIX_EPOCH).unwrap();
+    let authority = Authority::remembering(Times::from_poll_interval(P), memory);
+    check(
+        &authority,
+        0.0,
+        AuthorityName::Held,
+        "generation 1.4, it was 1.5",
+    );
 }

@@ -3,11 +3,12 @@
 use super::{Source, sources};
 
 /// What each part may name besides itself and `domain`.
-const MAY_NAME: [(&str, &[&str]); 14] = [
+const MAY_NAME: [(&str, &[&str]); 15] = [
     ("domain", &[]),
     ("clock", &[]),
     ("store", &[]),
     ("kv", &["clock"]),
+    ("disk", &[]),
     ("config", &["kv"]),
     ("metrics", &["clock", "kv", "store"]),
     ("progress", &["clock"]),
@@ -15,13 +16,17 @@ const MAY_NAME: [(&str, &[&str]); 14] = [
     // These meet only in `store`.
     ("agent", &["clock", "metrics", "progress", "store"]),
     ("http", &["clock", "metrics", "store"]),
-    ("watch", &["clock", "kv", "metrics", "progress", "store"]),
+    (
+        "watch",
+        &["clock", "disk", "kv", "metrics", "progress", "store"],
+    ),
     (
         "serve",
         &[
             "agent",
             "clock",
             "config",
+            "disk",
             "http",
             "kv",
             "metrics",

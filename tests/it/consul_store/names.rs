@@ -86,7 +86,7 @@ async fn requests_carry_what_the_variables_say() {
     );
     contains(
         &requests[3],
-        &["/kv/frontend/gprd/_epoch_probe_/?recurse=true"],
+        &["/kv/frontend/gprd/_epoch_probe_/", "/?recurse=true"],
     );
     assert!(
         !requests[0].contains("recurse"),

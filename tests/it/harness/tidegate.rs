@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpStream};
 use std::process::Command;
+use std::str::FromStr;
 use std::time::Duration;
 
 use super::consul::{Consul, loopback};
@@ -223,8 +224,41 @@ impl Tidegate {
         });
     }
 
+    /// Waits until `/readyz` has this status and a body that contains `text`; gives the body.
+    pub(crate) fn await_readyz(&self, status: u16, text: &str, limit: Duration) -> String {
+        eventually(&format!("/readyz says {status} {text:?}"), limit, || {
+            let answer = http::get(self.http, "/readyz").map_err(|error| error.to_string())?;
+            let body = answer.text();
+            check(answer.status == status && body.contains(text), || {
+                format!("{} {body}", answer.status)
+            })?;
+            Ok(body)
+        })
+    }
+
+    /// The problems that `/api/v1/snapshot` shows, as (kind, path).
+    pub(crate) fn problems(&self) -> Vec<(String, String)> {
+        let body = self.get("/api/v1/snapshot").body;
+        let view: serde_json::Value = serde_json::from_slice(&body).expect("the API says JSON");
+        let problems = view["problems"].as_array().cloned().unwrap_or_default();
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        problems
+            .iter()
+            .map(|problem| (text(&problem["kind"]), text(&problem["path"])))
+            .collect()
+    }
+
     /// The value of one series of `/metrics`, named as a scrape shows it.
     pub(crate) fn metric(&self, series: &str) -> f64 {
+        self.series(series)
+    }
+
+    /// The same of a series that counts.
+    pub(crate) fn count(&self, series: &str) -> u64 {
+        self.series(series)
+    }
+
+    fn series<T: FromStr>(&self, series: &str) -> T {
         let text = self.get("/metrics").text();
         let value = text.lines().find_map(|line| {
             let value = line.strip_prefix(series)?.strip_prefix(' ')?;
@@ -237,6 +271,18 @@ impl Tidegate {
     pub(crate) fn get(&self, path: &str) -> Response {
         http::get(self.http, path).unwrap_or_else(|error| panic!("GET {path}: {error}"))
     }
+}
+
+/// Asks one line at an address and gives the answer's words before the comment; empty when it was
+/// closed without a byte.
+pub(crate) fn poll(agent: SocketAddr, line: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect_timeout(&agent, ASK_MAX)?;
+    stream.set_read_timeout(Some(ASK_MAX))?;
+    let request = format!("{line}\n");
+    let answer = exchange(&mut stream, request.as_bytes(), |a| a.contains(&b'\n'))?;
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let words = answer.split('#').next().unwrap_or_default();
+    Ok(words.trim().to_owned())
 }
 
 /// Runs one command of the program to its end, with `environment` added.

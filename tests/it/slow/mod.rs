@@ -9,5 +9,7 @@
 mod crowd;
 mod folder_contract;
 mod http_drip;
+mod kv_faults;
+mod kv_sizes;
 mod nodes_ramp;
 mod restarts;

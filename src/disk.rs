@@ -1,0 +1,169 @@
+//! Keeps the last listing, so that a restart while the source is away changes nothing.
+//!
+//! The file is written whole beside the old one and renamed over it: after a crash there is the
+//! old memory or the new one.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use crate::domain::key::Prefix;
+use crate::domain::memory::Memory;
+
+const FILE: &str = "memory";
+const ASIDE: &str = "memory.refused";
+const WRITTEN: &str = "memory.new";
+/// A larger file is not ours: the listing that Consul hands out is at most as large.
+const BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// A folder that holds the memory of one environment.
+#[derive(Debug, Clone)]
+pub struct Disk {
+    folder: PathBuf,
+    prefix: Prefix,
+}
+
+/// What was found at the start.
+#[derive(Debug)]
+pub struct Found {
+    /// The memory, if there is a good one.
+    pub memory: Option<Memory>,
+    /// What somebody should know: a file that was refused and set aside.
+    pub notice: Option<String>,
+}
+
+impl Disk {
+    /// Opens the folder, and makes it if need be.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn open(folder: &Path, prefix: Prefix) -> io::Result<Self> {
+        fs::create_dir_all(folder)?;
+        let folder = folder.to_owned();
+        Ok(Self { folder, prefix })
+    }
+
+    /// Reads what was kept. A file that is torn, of another environment or not understood is set
+    /// aside, and the replica starts without memory.
+    ///
+    /// # Errors
+    /// When the file is there and cannot be read.
+    pub fn load(&self) -> io::Result<Found> {
+        let path = self.folder.join(FILE);
+        let bytes = match fs::metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Found {
+                    memory: None,
+                    notice: None,
+                });
+            }
+            Ok(metadata) if metadata.len() <= BYTES_MAX => fs::read(&path)?,
+            Ok(_) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        match Memory::parse(&bytes, &self.prefix) {
+            Ok(memory) => Ok(Found {
+                memory: Some(memory),
+                notice: None,
+            }),
+            Err(error) => {
+                let aside = self.folder.join(ASIDE);
+                fs::rename(&path, &aside)?;
+                let (path, aside) = (path.display(), aside.display());
+                let notice =
+                    format!("{path}: {error}. Set aside as {aside}; starting without memory");
+                Ok(Found {
+                    memory: None,
+                    notice: Some(notice),
+                })
+            }
+        }
+    }
+
+    /// Keeps a memory, durably.
+    ///
+    /// # Errors
+    /// When it cannot be written; the old one is untouched then.
+    pub fn save(&self, memory: &Memory) -> io::Result<()> {
+        let written = self.folder.join(WRITTEN);
+        let mut file = File::create(&written)?;
+        file.write_all(&memory.to_bytes(&self.prefix))?;
+        file.sync_all()?;
+        fs::rename(&written, self.folder.join(FILE))?;
+        File::open(&self.folder)?.sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::listing::Listing;
+    use crate::domain::sentinel::Generation;
+
+    fn memory(index: u64) -> Memory {
+        Memory {
+            listing: Listing {
+                index,
+                ..Listing::default()
+            },
+            highest: Generation { epoch: 1, r#gen: 2 },
+            table_index: index,
+            broken: None,
+            at: jiff::Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    fn disk(folder: &Path, environment: &str) -> Disk {
+        Disk::open(folder, Prefix::new("frontend", environment).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_was_kept_last_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = disk(&folder.path().join("new"), "gprd");
+        assert!(disk.load().unwrap().memory.is_none());
+        for index in [1, 2] {
+            disk.save(&memory(index)).unwrap();
+            assert_eq!(disk.load().unwrap().memory, Some(memory(index)));
+        }
+    }
+
+    #[test]
+    fn a_torn_or_foreign_file_is_set_aside_and_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let gprd = disk(folder.path(), "gprd");
+        gprd.save(&memory(1)).unwrap();
+        let bytes = fs::read(folder.path().join(FILE)).unwrap();
+        let halves = &bytes[..bytes.len() / 2];
+        for (bytes, word) in [
+            (halves, "torn"),
+            (b"hello", "another program"),
+            (&bytes, "frontend/gprd/"),
+        ] {
+            fs::write(folder.path().join(FILE), bytes).unwrap();
+            let environment = if word.contains('/') { "gstg" } else { "gprd" };
+            let found = disk(folder.path(), environment).load().unwrap();
+            assert!(found.memory.is_none());
+            assert!(found.notice.unwrap().contains(word));
+            assert_eq!(fs::read(folder.path().join(ASIDE)).unwrap(), bytes);
+            assert!(
+                disk(folder.path(), environment)
+                    .load()
+                    .unwrap()
+                    .notice
+                    .is_none()
+            );
+        }
+    }
+
+    #[test]
+    fn a_failed_write_leaves_the_old_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = disk(folder.path(), "gprd");
+        disk.save(&memory(1)).unwrap();
+        // Something that cannot be written over stands in the way.
+        fs::create_dir(folder.path().join(WRITTEN)).unwrap();
+        assert!(disk.save(&memory(2)).is_err());
+        assert_eq!(disk.load().unwrap().memory, Some(memory(1)));
+    }
+}
