@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
-use prometheus_client::metrics::MetricType;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::Registry;
 
 use crate::clock;
@@ -189,24 +189,22 @@ impl Shown {
     fn encode_agent(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let answers = |at| self.sum(|worker| worker.answers.get(at));
         let help = "Agent checks answered, by answer";
-        counter(
-            encoder,
-            "tidegate_agent_answers",
+        Family {
+            name: "tidegate_agent_answers",
             help,
-            "answer",
-            &ANSWERS,
-            answers,
-        )?;
+            label: "answer",
+            values: &ANSWERS,
+        }
+        .counters(encoder, answers)?;
         let silent = |at| self.sum(|worker| worker.silent.get(at));
         let help = "Connections closed without an answer, by reason";
-        counter(
-            encoder,
-            "tidegate_agent_silent",
+        Family {
+            name: "tidegate_agent_silent",
             help,
-            "reason",
-            &SILENCES,
-            silent,
-        )?;
+            label: "reason",
+            values: &SILENCES,
+        }
+        .counters(encoder, silent)?;
         let errors = self.sum(|worker| worker.accept_errors.load(Ordering::Relaxed));
         let help = "Failures of accept, such as no free descriptor";
         let name = "tidegate_agent_accept_errors";
@@ -224,14 +222,13 @@ impl Shown {
     fn encode_source(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let help = "Whole readings of the prefix, by outcome";
         let whole = |at| self.source.whole.get(at);
-        counter(
-            encoder,
-            "tidegate_source_reads",
+        Family {
+            name: "tidegate_source_reads",
             help,
-            "outcome",
-            &READS,
-            whole,
-        )?;
+            label: "outcome",
+            values: &READS,
+        }
+        .counters(encoder, whole)?;
         let errors = self.source.memory_errors.load(Ordering::Relaxed);
         let help = "Listings that could not be kept over a restart";
         let metric =
@@ -239,14 +236,13 @@ impl Shown {
         ConstCounter::new(errors).encode(metric)?;
         let help = "Light reads that renew the lease, by outcome";
         let light = |at| self.source.light.get(at);
-        counter(
-            encoder,
-            "tidegate_source_light_reads",
+        Family {
+            name: "tidegate_source_light_reads",
             help,
-            "outcome",
-            &READS,
-            light,
-        )
+            label: "outcome",
+            values: &READS,
+        }
+        .counters(encoder, light)
     }
 
     fn encode_state(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -256,7 +252,13 @@ impl Shown {
         let names = AuthorityName::ALL.map(AuthorityName::as_str);
         let is = |at: usize| u64::from(AuthorityName::ALL[at] == authority);
         let help = "1 for the authority that this replica has, 0 for the others";
-        gauges(encoder, "tidegate_authority", help, "authority", &names, is)?;
+        Family {
+            name: "tidegate_authority",
+            help,
+            label: "authority",
+            values: &names,
+        }
+        .gauges(encoder, is)?;
         if let Some(age) = published.standing.age(now) {
             let help = "Time since the source last confirmed the listing, in seconds";
             let name = "tidegate_confirmation_age_seconds";
@@ -292,38 +294,52 @@ impl Shown {
                 .count() as u64
         };
         let help = "Problems of single keys, by kind";
-        gauges(encoder, "tidegate_problems", help, "kind", &kinds, of)
+        Family {
+            name: "tidegate_problems",
+            help,
+            label: "kind",
+            values: &kinds,
+        }
+        .gauges(encoder, of)
     }
 }
 
-fn counter(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    label: &str,
-    values: &[&str],
-    of: impl Fn(usize) -> u64,
-) -> fmt::Result {
-    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for (at, value) in values.iter().enumerate() {
-        ConstCounter::new(of(at)).encode(family.encode_family(&[(label, *value)])?)?;
-    }
-    Ok(())
+/// One series for each value of a label.
+struct Family<'a> {
+    name: &'a str,
+    help: &'a str,
+    label: &'a str,
+    values: &'a [&'a str],
 }
 
-fn gauges(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    label: &str,
-    values: &[&str],
-    of: impl Fn(usize) -> u64,
-) -> fmt::Result {
-    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    for (at, value) in values.iter().enumerate() {
-        ConstGauge::new(of(at)).encode(family.encode_family(&[(label, *value)])?)?;
+impl Family<'_> {
+    fn counters(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        of: impl Fn(usize) -> u64,
+    ) -> fmt::Result {
+        self.encode(encoder, |at| ConstCounter::new(of(at)))
     }
-    Ok(())
+
+    fn gauges(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        of: impl Fn(usize) -> u64,
+    ) -> fmt::Result {
+        self.encode(encoder, |at| ConstGauge::new(of(at)))
+    }
+
+    fn encode<M: EncodeMetric + TypedMetric>(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        of: impl Fn(usize) -> M,
+    ) -> fmt::Result {
+        let mut family = encoder.encode_descriptor(self.name, self.help, None, M::TYPE)?;
+        for (at, value) in self.values.iter().enumerate() {
+            of(at).encode(family.encode_family(&[(self.label, *value)])?)?;
+        }
+        Ok(())
+    }
 }
 
 fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {

@@ -120,28 +120,14 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::listing::{Entry, Listing};
+    use crate::domain::listing::Listing;
 
     fn snapshot(index: u64, canary: &str) -> Arc<Snapshot> {
-        let entry = |value: &str| Entry {
-            value: bytes::Bytes::copy_from_slice(value.as_bytes()),
-            modify_index: index,
-        };
         let entries = [
-            (
-                "_meta".to_owned(),
-                entry(r#"{"schema":1,"epoch":1,"gen":1}"#),
-            ),
-            ("canary-state".to_owned(), entry(canary)),
-            ("nodes/10.0.0.2/canary-state".to_owned(), entry("maint")),
+            ("canary-state", canary),
+            ("nodes/10.0.0.2/canary-state", "maint"),
         ];
-        Arc::new(
-            Snapshot::build(&Listing {
-                index,
-                entries: entries.into(),
-            })
-            .unwrap(),
-        )
+        Arc::new(Snapshot::build(&Listing::with_sentinel(index, &entries)).unwrap())
     }
 
     fn at(second: i64) -> Timestamp {

@@ -248,22 +248,10 @@ impl PlaceOutcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::listing::{Entry, Listing};
+    use crate::domain::listing::Listing;
 
     fn check(entries: &[(&str, &str)], request: &str, expected: &str) {
-        let meta = ("_meta", r#"{"schema":1,"epoch":1,"gen":1}"#);
-        let entry = |(path, value): &(&str, &str)| {
-            let value = bytes::Bytes::copy_from_slice(value.as_bytes());
-            (
-                (*path).to_owned(),
-                Entry {
-                    value,
-                    modify_index: 1,
-                },
-            )
-        };
-        let entries = entries.iter().chain([&meta]).map(entry).collect();
-        let snapshot = Snapshot::build(&Listing { index: 7, entries }).unwrap();
+        let snapshot = Snapshot::build(&Listing::with_sentinel(7, entries)).unwrap();
         let name = |text| Name::parse(text).unwrap();
         let now = "2026-11-30T10:00:00Z".parse().unwrap();
         let (source, replica) = (name("10.0.0.9"), name("a"));

@@ -55,6 +55,32 @@ impl Listing {
     }
 }
 
+#[cfg(test)]
+impl Listing {
+    /// A listing of texts, each last changed at index 1, for tests.
+    pub(crate) fn of(index: u64, entries: &[(&str, &str)]) -> Self {
+        let entry = |(path, value): &(&str, &str)| {
+            let value = Bytes::copy_from_slice(value.as_bytes());
+            let modify_index = 1;
+            let entry = Entry {
+                value,
+                modify_index,
+            };
+            ((*path).to_owned(), entry)
+        };
+        Self {
+            index,
+            entries: entries.iter().map(entry).collect(),
+        }
+    }
+
+    /// The same with a good sentinel.
+    pub(crate) fn with_sentinel(index: u64, entries: &[(&str, &str)]) -> Self {
+        let sentinel = ("_meta", r#"{"schema":1,"epoch":1,"gen":1}"#);
+        Self::of(index, &[entries, &[sentinel]].concat())
+    }
+}
+
 /// A path up to and with its first slash.
 #[must_use]
 pub fn roll_up(path: &str) -> &str {

@@ -123,25 +123,7 @@ impl fmt::Display for Generation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::listing::Entry;
     use proptest::prelude::*;
-
-    fn listing(entries: &[(&str, &str)]) -> Listing {
-        let entry = |(path, value): &(&str, &str)| {
-            let value = bytes::Bytes::copy_from_slice(value.as_bytes());
-            (
-                (*path).to_owned(),
-                Entry {
-                    value,
-                    modify_index: 1,
-                },
-            )
-        };
-        Listing {
-            index: 1,
-            entries: entries.iter().map(entry).collect(),
-        }
-    }
 
     #[test]
     fn a_listing_without_a_good_sentinel_says_why() {
@@ -161,7 +143,9 @@ mod tests {
                 "schema 2, this version reads 1",
             ),
         ] {
-            let error = Generation::read(&listing(entries)).unwrap_err().to_string();
+            let error = Generation::read(&Listing::of(1, entries))
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(text), "{error}");
         }
     }

@@ -9,13 +9,6 @@ use crate::harness::wait::{PATIENCE, check, eventually};
 
 mod metrics;
 
-fn service() -> (StateFolder, Tidegate) {
-    let state = StateFolder::new();
-    state.put("canary-state", "drain");
-    let tidegate = Tidegate::start(&["--kv", &state.kv()]);
-    (state, tidegate)
-}
-
 #[test]
 fn readiness_says_why_from_the_first_listing_to_the_loss_of_the_sentinel() {
     let state = StateFolder::new();
@@ -53,7 +46,7 @@ fn readiness_before_the_source_has_answered_says_so() {
 
 #[test]
 fn the_snapshot_shows_what_is_in_force_with_its_problems() {
-    let (state, tidegate) = service();
+    let (state, tidegate) = Tidegate::start_drained();
     let canary = r#"{"state":"ready","weight":40,"by":"ann","reason":"trial"}"#;
     state.put("canary-state", canary);
     state.put("server-overrides/web/a", "draim");
@@ -101,7 +94,7 @@ fn the_snapshot_shows_what_is_in_force_with_its_problems() {
 
 #[test]
 fn an_explanation_has_the_bytes_of_the_socket_over_http_and_on_the_command_line() {
-    let (state, tidegate_service) = service();
+    let (state, tidegate_service) = Tidegate::start_drained();
     state.put("nodes/lb-7/canary-state", "40%");
     state.put("server-overrides/web/broken", "draim");
     tidegate_service.await_answer("web/broken", "unknown-directive", PATIENCE);
@@ -141,7 +134,7 @@ fn an_explanation_has_the_bytes_of_the_socket_over_http_and_on_the_command_line(
 
 #[test]
 fn an_explanation_is_for_the_callers_address_unless_another_is_given() {
-    let (state, tidegate) = service();
+    let (state, tidegate) = Tidegate::start_drained();
     state.put("nodes/127.0.0.1/canary-state", "maint");
     state.put("nodes/10.0.0.9/canary-state", "30%");
     tidegate.await_answer("web/cny canary", "up maint", PATIENCE);
@@ -160,7 +153,7 @@ fn an_explanation_is_for_the_callers_address_unless_another_is_given() {
 
 #[test]
 fn a_bad_question_is_refused_with_its_reason() {
-    let (_state, tidegate) = service();
+    let (_state, tidegate) = Tidegate::start_drained();
     for (path, status, text) in [
         ("/api/v1/explain", 400, "request"),
         ("/api/v1/explain?", 400, "request"),

@@ -3,27 +3,8 @@ use crate::domain::answer::Origin;
 use crate::domain::listing::Entry;
 use proptest::prelude::*;
 
-const META: (&str, &str) = ("_meta", r#"{"schema":1,"epoch":1,"gen":1}"#);
-
-fn listing(entries: &[(&str, &str)]) -> Listing {
-    let entry = |(path, value): &(&str, &str)| {
-        let value = bytes::Bytes::copy_from_slice(value.as_bytes());
-        (
-            (*path).to_owned(),
-            Entry {
-                value,
-                modify_index: 1,
-            },
-        )
-    };
-    Listing {
-        index: 7,
-        entries: entries.iter().chain([&META]).map(entry).collect(),
-    }
-}
-
 fn snapshot(entries: &[(&str, &str)]) -> Snapshot {
-    Snapshot::build(&listing(entries)).unwrap()
+    Snapshot::build(&Listing::with_sentinel(7, entries)).unwrap()
 }
 
 fn at(text: &str) -> Timestamp {
@@ -259,7 +240,7 @@ fn problems_name_the_key_and_the_cure() {
 
 #[test]
 fn without_a_sentinel_there_is_no_snapshot() {
-    let mut listing = listing(&[("canary-state", "ready")]);
+    let mut listing = Listing::with_sentinel(7, &[("canary-state", "ready")]);
     listing.entries.remove("_meta");
     assert_eq!(Snapshot::build(&listing), Err(SentinelError::Missing(1)));
 }
@@ -317,7 +298,7 @@ proptest! {
     fn any_listing_builds_and_answers(
         entries in proptest::collection::btree_map(".{0,20}", proptest::collection::vec(any::<u8>(), 0..20), 0..8),
     ) {
-        let mut listing = listing(&[]);
+        let mut listing = Listing::with_sentinel(7, &[]);
         for (path, value) in entries {
             listing.entries.insert(path, Entry { value: value.into(), modify_index: 1 });
         }

@@ -11,7 +11,7 @@ use super::folder::Folder;
 use super::http::{self, Response};
 use super::ports::Port;
 use super::process::{Output, Process, run};
-use super::state_folder::ENVIRONMENT;
+use super::state_folder::{ENVIRONMENT, StateFolder};
 use super::wait::{PATIENCE, check, eventually};
 
 /// More than the service takes for any answer: 100 ms of silence and 500 ms for the peer's close.
@@ -40,6 +40,14 @@ impl Tidegate {
         let mut tidegate = Self::launch(arguments, &[]);
         tidegate.await_ready();
         tidegate
+    }
+
+    /// The same on a folder in which the canary is drained.
+    pub(crate) fn start_drained() -> (StateFolder, Self) {
+        let state = StateFolder::new();
+        state.put("canary-state", "drain");
+        let tidegate = Self::start(&["--kv", &state.kv()]);
+        (state, tidegate)
     }
 
     /// The same on a Consul agent, found and asked as Consul's own programs do.

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::service;
+use crate::harness::tidegate::Tidegate;
 use crate::harness::wait::{PATIENCE, check, eventually};
 
 /// What a scraper understands of one exposition.
@@ -18,7 +18,7 @@ struct Exposition {
 
 #[test]
 fn a_scrape_is_valid_openmetrics() {
-    let (_state, tidegate) = service();
+    let (_state, tidegate) = Tidegate::start_drained();
     let answer = tidegate.get("/metrics");
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     assert_eq!(
@@ -49,7 +49,7 @@ fn a_scrape_is_valid_openmetrics() {
 
 #[test]
 fn counters_move_with_the_polls() {
-    let (_state, tidegate) = service();
+    let (_state, tidegate) = Tidegate::start_drained();
     let scrape = || Exposition::read(&tidegate.get("/metrics").text());
     let before = scrape();
     for (line, times) in [

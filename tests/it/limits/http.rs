@@ -7,19 +7,11 @@ use std::time::{Duration, Instant};
 
 use crate::harness::dial::raise_descriptor_limit;
 use crate::harness::http;
-use crate::harness::state_folder::StateFolder;
 use crate::harness::tidegate::Tidegate;
-
-fn service() -> (StateFolder, Tidegate) {
-    let state = StateFolder::new();
-    state.put("canary-state", "drain");
-    let tidegate = Tidegate::start(&["--kv", &state.kv()]);
-    (state, tidegate)
-}
 
 #[test]
 fn a_body_is_refused_above_a_kilobyte() {
-    let (_state, tidegate) = service();
+    let (_state, tidegate) = Tidegate::start_drained();
     let limit = Duration::from_secs(2);
     let post = |body: &[u8]| http::request(tidegate.http(), "GET", "/livez", &[], body, limit);
     assert_eq!(post(&[b'x'; 1_024]).expect("it answers").status, 200);
@@ -37,7 +29,7 @@ fn a_body_is_refused_above_a_kilobyte() {
 
 #[test]
 fn silent_and_slow_connections_keep_nobody_out() {
-    let (_state, tidegate) = service();
+    let (_state, tidegate) = Tidegate::start_drained();
     raise_descriptor_limit();
     // Some say nothing, some have begun a request.
     let mut held: Vec<_> = (0..500).map(|_| connect(&tidegate)).collect();

@@ -13,16 +13,9 @@ use crate::harness::state_folder::StateFolder;
 use crate::harness::tidegate::{Tidegate, tidegate};
 use crate::harness::wait::{PATIENCE, check, eventually, let_pass};
 
-fn service() -> (StateFolder, Tidegate) {
-    let state = StateFolder::new();
-    state.put("canary-state", "drain");
-    let tidegate = Tidegate::start(&["--kv", &state.kv()]);
-    (state, tidegate)
-}
-
 #[test]
 fn a_poll_that_is_open_at_sigterm_is_finished() {
-    let (_state, mut tidegate) = service();
+    let (_state, mut tidegate) = Tidegate::start_drained();
     let mut polls: Vec<_> = (0..20).map(|_| tidegate.connect()).collect();
     for poll in &mut polls {
         poll.write_all(b"web/cny ").expect("the service takes it");
@@ -48,7 +41,7 @@ fn a_poll_that_is_open_at_sigterm_is_finished() {
 
 #[test]
 fn it_ends_soon_although_peers_hold_their_connections() {
-    let (_state, mut tidegate) = service();
+    let (_state, mut tidegate) = Tidegate::start_drained();
     // A half request on either port, neither ever finished.
     let mut poll = tidegate.connect();
     poll.write_all(b"web/cny").expect("the service takes it");
@@ -68,7 +61,7 @@ fn it_ends_soon_although_peers_hold_their_connections() {
 
 #[test]
 fn a_second_signal_ends_it_at_once() {
-    let (_state, mut tidegate) = service();
+    let (_state, mut tidegate) = Tidegate::start_drained();
     let mut poll = tidegate.connect();
     poll.write_all(b"w").expect("the service takes it");
     tidegate.process().signal(Signal::TERM);
@@ -117,7 +110,7 @@ fn a_port_in_use_is_named_with_its_key() {
 /// Both would share the port by `SO_REUSEPORT`, and half of the polls would get the other's word.
 #[test]
 fn a_second_service_does_not_share_the_first_ones_port() {
-    let (state, first) = service();
+    let (state, first) = Tidegate::start_drained();
     let http = Port::reserve(loopback(1));
     let http = format!("127.0.0.1:{}", http.number());
     let output = serve(&state, &first.agent().to_string(), &http);
