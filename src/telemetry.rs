@@ -6,7 +6,7 @@ use tracing_subscriber::{EnvFilter, Registry, reload};
 
 use crate::config::{LogConfig, LogFormat};
 
-/// The client crates log each request at INFO and each 404 as an ERROR (facts/consul.md 4.1).
+/// The client crates log each request at INFO and each 404 as an ERROR (seen with consulrs 0.1.0).
 const QUIET: [&str; 2] = ["consulrs=off", "rustify=off"];
 
 /// What is logged; it can be read anew while the service runs.

@@ -1,6 +1,6 @@
 //! Follows the source: reads it for ever, judges each reading, publishes what is believed.
 //!
-//! The rules are those of facts/consul.md section 7: contents are compared and never the index
+//! The rules come from faults measured on Consul 1.8.7: contents are compared and never the index
 //! alone; after any error the next read carries no index; errors are retried for ever, with
 //! jitter; whole readings start at least [`READ_GAP_MIN`] apart.
 

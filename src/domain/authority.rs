@@ -3,7 +3,7 @@
 //! One state machine without a clock or a socket: reads sent and received are its events, every
 //! moment is an argument. A listing is judged before it is believed: Consul shows an empty or a
 //! smaller world without any error when rights are lost, and an older one after a restore
-//! (facts/consul.md sections 2, 3 and 7). What is not believed answers nothing.
+//! (measured on Consul 1.8.7). What is not believed answers nothing.
 //!
 //! One replica alone is judged here: it goes on with its last listing while its source is gone.
 

@@ -45,7 +45,7 @@ const fn by_cli(name: &'static str, cli: &'static [&'static str], seen: Seen<'st
     }
 }
 
-/// The side of the table in facts/haproxy-agent.md section 2, and what two steps add to it.
+/// Every state that a server can be in before an answer, and what two steps add to them.
 const PREVIOUS: &[Previous] = &[
     by_agent("up", &[], ("UP", Some(100))),
     by_agent("up50", &["50%"], ("UP", Some(50))),

@@ -1,5 +1,5 @@
 //! Deletions, of one key and of everything. A blocked read is not woken by some of them
-//! (facts/consul.md section 2.2): the light read must notice.
+//! (measured on Consul 1.8.7): the light read must notice.
 
 use super::{DRAINED, NOTICED_WITHIN, Story, await_problems, key, set_up, values};
 use crate::harness::consul::Consul;

@@ -1,5 +1,5 @@
 //! Tokens without rights, at the start and while serving, with both of Consul's rules for
-//! listings (facts/consul.md section 3). Lost rights look like deleted keys there.
+//! listings. Lost rights look like deleted keys there.
 
 use super::{DRAINED, NOTICED_WITHIN, Story, key, set_up};
 use crate::harness::consul::Consul;
@@ -8,7 +8,7 @@ use crate::harness::recorder::SILENCE;
 use crate::harness::tidegate::Tidegate;
 
 const UNKNOWN: &str = "aaaaaaaa-2222-3333-4444-555555555555";
-/// What the responder needs (facts/consul.md section 3.2).
+/// What the responder needs.
 const LIST: &str = r#"key_prefix "frontend/gprd/" { policy = "list" }"#;
 const NOTHING: &str = r#"service_prefix "" { policy = "read" }"#;
 const SUB_PREFIX: &str = r#"key_prefix "frontend/gprd/server-overrides/api/" { policy = "list" }"#;
