@@ -4,29 +4,31 @@ use std::env;
 
 use bytes::Bytes;
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 
 use super::context::Context;
 use super::{Exit, Failure, print};
 use crate::clock;
 use crate::domain::directive::{Author, Desired, Directive};
-use crate::domain::key::{DirectiveKey, META, Prefix, Scope};
+use crate::domain::key::{DirectiveKey, META, Prefix, SETTINGS, Scope};
 use crate::domain::listing::Listing;
 use crate::domain::name::Name;
 use crate::domain::sentinel::Generation;
+use crate::domain::settings::Settings;
 use crate::kv::{Expect, Kv, KvError, OPERATIONS_MAX, Operation, Outcome};
 
 /// What every writing command takes.
 #[derive(Debug, Args)]
 pub(super) struct WriteArgs {
     /// Why; kept with the change.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     pub(super) reason: Option<String>,
     /// Who; by default the CI job's user, or the one who is logged in.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     by: Option<String>,
     /// Show what would be written, and write nothing.
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
 }
 
 /// For which polls a directive is written.
@@ -47,6 +49,9 @@ pub(super) struct Change {
     /// `None`: nothing.
     pub(super) directive: Option<Directive>,
 }
+
+/// The last line of a dry run.
+pub(super) const DRY_RUN: &str = "dry run: nothing was written\n";
 
 /// Where the author's name is looked for: a CI job says who started it.
 const AUTHOR_VARIABLES: [&str; 3] = ["GITLAB_USER_LOGIN", "USER", "LOGNAME"];
@@ -81,6 +86,7 @@ impl WriteArgs {
         let listing = context.block_on(context.source.list(&context.prefix))?;
         let generation = Generation::read(&listing)
             .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+        check_guard(&listing, &changes)?;
         let changes = differing(&listing, changes);
         if changes.is_empty() {
             return print("nothing to change: it is already so\n");
@@ -92,7 +98,7 @@ impl WriteArgs {
             text += &format!("{} = {value}\n", context.prefix.key(&change.key));
         }
         if self.dry_run {
-            return print(&format!("{text}dry run: nothing was written\n"));
+            return print(&format!("{text}{DRY_RUN}"));
         }
         let next = generation.next();
         let meta = next.to_json(clock::now(), &self.author());
@@ -145,6 +151,25 @@ pub(super) async fn commit<K: Kv>(
             Err(Failure::new(Exit::Unreachable, text))
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Refuses what the guard would: it would freeze what it covers, and nobody would follow it.
+fn check_guard(listing: &Listing, changes: &[Change]) -> Result<(), Failure> {
+    let settings = listing.entries.get(SETTINGS);
+    // Settings that cannot be read take the guard off, here as in a snapshot.
+    let Some((settings, _)) = settings.and_then(|entry| Settings::parse(&entry.value).ok()) else {
+        return Ok(());
+    };
+    let refusal = |change: &Change| {
+        let why = settings.refusal(&change.key, change.directive.as_ref()?)?;
+        Some(format!("{}: {why}", change.key))
+    };
+    let refusals: Vec<_> = changes.iter().filter_map(refusal).collect();
+    if refusals.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::new(Exit::Refused, refusals.join("\n")))
     }
 }
 
