@@ -19,12 +19,18 @@ use crate::domain::snapshot::Snapshot;
 /// large site has some ten thousand rows, and a stranger who asks for others costs time only.
 const IDENTITIES_MAX: usize = 65_536;
 
+/// The most bytes of identities that a worker remembers: a stranger may write lines of a thousand
+/// bytes, HAProxy's have a hundred.
+const IDENTITY_BYTES_MAX: usize = 8 * 1024 * 1024;
+
 /// Rendered answers under one snapshot.
 #[derive(Debug)]
 pub(super) struct Cache {
     replica: Name,
     snapshot: Option<Arc<Snapshot>>,
     answers: HashMap<Box<[u8]>, Rendered>,
+    /// Bytes of all identities together.
+    bytes: usize,
     key: Vec<u8>,
 }
 
@@ -42,6 +48,7 @@ impl Cache {
             replica,
             snapshot: None,
             answers: HashMap::new(),
+            bytes: 0,
             key: Vec::new(),
         }
     }
@@ -59,14 +66,16 @@ impl Cache {
             .as_ref()
             .is_some_and(|known| Arc::ptr_eq(known, snapshot))
         {
-            self.answers.clear();
+            self.forget();
             self.snapshot = Some(Arc::clone(snapshot));
         }
         self.key.clear();
-        match source.to_canonical() {
-            IpAddr::V4(address) => self.key.extend_from_slice(&address.octets()),
-            IpAddr::V6(address) => self.key.extend_from_slice(&address.octets()),
-        }
+        // Of one length, so that no address runs into the line behind it.
+        let address = match source {
+            IpAddr::V4(address) => address.to_ipv6_mapped(),
+            IpAddr::V6(address) => address,
+        };
+        self.key.extend_from_slice(&address.octets());
         self.key.extend_from_slice(line);
         if let Some(known) = self.answers.get(self.key.as_slice())
             && known.until.is_none_or(|until| now < until)
@@ -75,13 +84,24 @@ impl Cache {
         }
         let (rendered, lasting) = self.render(snapshot, line, source, now);
         if lasting {
-            if self.answers.len() >= IDENTITIES_MAX {
-                self.answers.clear();
+            if self.answers.len() >= IDENTITIES_MAX
+                || self.bytes + self.key.len() > IDENTITY_BYTES_MAX
+            {
+                self.forget();
             }
-            self.answers
+            let before = self
+                .answers
                 .insert(self.key.as_slice().into(), rendered.clone());
+            if before.is_none() {
+                self.bytes += self.key.len();
+            }
         }
         rendered
+    }
+
+    fn forget(&mut self) {
+        self.answers.clear();
+        self.bytes = 0;
     }
 
     /// Renders an answer, and says whether it is worth remembering: nobody's request is not.
@@ -198,5 +218,36 @@ mod tests {
             ask(&mut cache, &snapshot, &format!("web/s{i}\n"), "10.0.0.1", 0);
         }
         assert_eq!(cache.answers.len(), 10);
+    }
+
+    #[test]
+    fn long_lines_do_not_outgrow_the_cache() {
+        let mut cache = Cache::new(Name::parse("a").unwrap());
+        let snapshot = snapshot(1, "ready");
+        let padding = " ".repeat(1_000);
+        for i in 0..20_000 {
+            let line = format!("web/s{i}{padding}\n");
+            ask(&mut cache, &snapshot, &line, "10.0.0.1", 0);
+            // The same once more counts once.
+            ask(&mut cache, &snapshot, &line, "10.0.0.1", 0);
+        }
+        let bytes: usize = cache.answers.keys().map(|key| key.len()).sum();
+        assert_eq!(bytes, cache.bytes);
+        assert!(bytes <= IDENTITY_BYTES_MAX && bytes > 0, "{bytes}");
+    }
+
+    #[test]
+    fn an_address_does_not_run_into_the_line() {
+        let mut cache = Cache::new(Name::parse("a").unwrap());
+        let snapshot = snapshot(1, "drain");
+        // The last twelve bytes of this address are `aaaaaaaaaaaa`.
+        let address = "a00:1:6161:6161:6161:6161:6161:6161";
+        let got = ask(&mut cache, &snapshot, "web/a canary\n", address, 0);
+        assert_eq!(got, "up drain # i=1 r=a\n");
+        let line = "aaaaaaaaaaaaweb/a\n";
+        ask(&mut cache, &snapshot, line, "10.0.0.1", 0);
+        let line = "aaaaaaaaaaaaweb/a canary\n";
+        ask(&mut cache, &snapshot, line, "10.0.0.1", 0);
+        assert_eq!(cache.answers.len(), 3);
     }
 }

@@ -6,13 +6,14 @@ use bytes::Bytes;
 use clap::Args;
 
 use super::context::ConfigArgs;
-use super::write::{AuthorArgs, commit};
+use super::write::{AuthorArgs, DRY_RUN, commit};
 use super::{Context, Exit, Failure, print};
 use crate::clock;
 use crate::config::{Flags, KvSource};
 use crate::domain::answer::Percent;
 use crate::domain::directive::Desired;
-use crate::domain::key::META;
+use crate::domain::key::{META, Prefix};
+use crate::domain::listing::Listing;
 use crate::domain::sentinel::{Generation, SentinelError};
 use crate::kv::{Expect, Kv as _, Operation};
 
@@ -24,6 +25,9 @@ const CANARY_STATE: &str = "canary-state";
 pub(super) struct Init {
     #[command(flatten)]
     author: AuthorArgs,
+    /// Show what would be written, and write nothing.
+    #[arg(long)]
+    dry_run: bool,
     #[command(flatten)]
     config: ConfigArgs,
 }
@@ -34,6 +38,10 @@ impl Init {
             .config
             .load(&flags.clone().with("standalone", "true"))?;
         if let KvSource::Directory(path) = &config.kv {
+            if self.dry_run && !path.exists() {
+                let (operations, _) = self.operations(&config.prefix, &Listing::default())?;
+                return print(&format!("{}{DRY_RUN}", keys(&operations)));
+            }
             fs::create_dir_all(path).map_err(|error| {
                 Failure::new(Exit::Failed, format!("{}: {error}", path.display()))
             })?;
@@ -43,13 +51,29 @@ impl Init {
 
     fn write(&self, context: &Context) -> Result<(), Failure> {
         let listing = context.block_on(context.source.list(&context.prefix))?;
-        match Generation::read(&listing) {
+        let (operations, sentinel) = self.operations(&context.prefix, &listing)?;
+        let text = keys(&operations);
+        if self.dry_run {
+            return print(&format!("{text}{DRY_RUN}"));
+        }
+        let Sentinel { generation, meta } = sentinel;
+        context.block_on(commit(&context.source, &operations, &context.prefix, &meta))?;
+        print(&format!(
+            "{text}{} is set up, generation {generation}\n",
+            context.environment
+        ))
+    }
+
+    /// What is written, and the sentinel in it.
+    fn operations(
+        &self,
+        prefix: &Prefix,
+        listing: &Listing,
+    ) -> Result<(Vec<Operation>, Sentinel), Failure> {
+        match Generation::read(listing) {
             Err(SentinelError::Empty | SentinelError::Missing(_)) => {}
             Ok(generation) => {
-                let text = format!(
-                    "{} is set up already, generation {generation}",
-                    context.prefix
-                );
+                let text = format!("{prefix} is set up already, generation {generation}");
                 return Err(Failure::new(Exit::Refused, text));
             }
             Err(error @ (SentinelError::Unreadable(_) | SentinelError::Schema(_))) => {
@@ -61,7 +85,7 @@ impl Init {
         let generation = Generation { epoch, r#gen: 1 };
         let meta = generation.to_json(now, &self.author.name());
         let set = |path: &str, value: String| Operation::Set {
-            key: context.prefix.key(path),
+            key: prefix.key(path),
             value: Bytes::from(value),
             expect: Expect::Missing,
         };
@@ -73,14 +97,17 @@ impl Init {
             };
             operations.push(set(CANARY_STATE, self.author.directive(ready).to_json()));
         }
-        let text: String = operations
-            .iter()
-            .map(|op| format!("{}\n", op.key()))
-            .collect();
-        context.block_on(commit(&context.source, &operations, &context.prefix, &meta))?;
-        print(&format!(
-            "{text}{} is set up, generation {generation}\n",
-            context.environment
-        ))
+        Ok((operations, Sentinel { generation, meta }))
     }
+}
+
+/// The sentinel as it is written.
+struct Sentinel {
+    generation: Generation,
+    meta: String,
+}
+
+fn keys(operations: &[Operation]) -> String {
+    let keys = operations.iter().map(Operation::key);
+    keys.map(|key| format!("{key}\n")).collect()
 }

@@ -4,6 +4,7 @@ use std::env;
 
 use bytes::Bytes;
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 
 use super::context::Context;
 use super::{Exit, Failure, print};
@@ -19,10 +20,10 @@ use crate::kv::{Expect, Kv, KvError, OPERATIONS_MAX, Operation, Outcome};
 #[derive(Debug, Args)]
 pub(super) struct AuthorArgs {
     /// Why; kept with the change.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     reason: Option<String>,
     /// Who; by default the CI job's user, or the one who is logged in.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     by: Option<String>,
 }
 
@@ -57,6 +58,9 @@ pub(super) struct Change {
     /// `None`: nothing.
     pub(super) directive: Option<Directive>,
 }
+
+/// The last line of a dry run.
+pub(super) const DRY_RUN: &str = "dry run: nothing was written\n";
 
 /// Where the author's name is looked for: a CI job says who started it.
 const AUTHOR_VARIABLES: [&str; 3] = ["GITLAB_USER_LOGIN", "USER", "LOGNAME"];
@@ -101,9 +105,9 @@ impl WriteArgs {
         let listing = context.block_on(context.source.list(&context.prefix))?;
         let snapshot = Snapshot::build(&listing)
             .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+        check_guard(&snapshot, &changes)?;
         let generation = snapshot.generation;
         let changes = differing(&listing, changes);
-        check_guard(&snapshot, &changes)?;
         if changes.is_empty() {
             return print("nothing to change: it is already so\n");
         }
@@ -114,7 +118,7 @@ impl WriteArgs {
             text += &format!("{} = {value}\n", context.prefix.key(&change.key));
         }
         if self.dry_run {
-            return print(&format!("{text}dry run: nothing was written\n"));
+            return print(&format!("{text}{DRY_RUN}"));
         }
         let next = generation.next();
         let meta = next.to_json(clock::now(), &self.author.name());
@@ -170,7 +174,7 @@ pub(super) async fn commit<K: Kv>(
     }
 }
 
-/// What the guard refuses would be written and then freeze its row: better not to write it.
+/// Refuses what the guard would: it would freeze what it covers, and nobody would follow it.
 fn check_guard(snapshot: &Snapshot, changes: &[Change]) -> Result<(), Failure> {
     let refusal = |change: &Change| {
         let directive = change.directive.as_ref()?;

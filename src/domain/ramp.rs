@@ -85,7 +85,7 @@ impl Ramp {
                 next: None,
             };
         };
-        let done = elapsed(since, now).as_millis() / every.as_millis().max(1);
+        let done = elapsed(since, now).as_nanos() / every.as_nanos().max(1);
         let step = usize::try_from(done)
             .ok()
             .filter(|&step| step < self.steps.len());
@@ -247,6 +247,18 @@ mod tests {
                 "{now}"
             );
         }
+    }
+
+    #[test]
+    fn a_step_of_odd_length_begins_when_it_was_announced() {
+        let mut ramp = by_weight(&(1..=90).collect::<Vec<_>>(), None);
+        ramp.every = Some(Duration::from_micros(1_000_999));
+        let since = at("2026-11-30T10:00:00Z");
+        let first = ramp.position(since, since);
+        let next = first.next.unwrap();
+        let before = next - SignedDuration::from_nanos(1);
+        assert_eq!(ramp.position(since, before), first);
+        assert_eq!(ramp.position(since, next).step, Some(1));
     }
 
     #[test]

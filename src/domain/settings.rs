@@ -88,7 +88,8 @@ impl Settings {
     pub fn refusal(&self, key: &DirectiveKey, directive: &Directive) -> Option<String> {
         let guard = self.guard.as_ref()?;
         let author = &directive.author;
-        let known = directive.force && author.by.is_some() && author.reason.is_some();
+        let told = |text: &Option<String>| text.as_ref().is_some_and(|t| !t.trim().is_empty());
+        let known = directive.force && told(&author.by) && told(&author.reason);
         if known || is_canary_state(key) || !directive.takes_away() {
             return None;
         }
@@ -203,6 +204,8 @@ mod tests {
             r#""force":true"#,
             r#""by":"a","reason":"b""#,
             r#""by":"a","force":true"#,
+            r#""by":"","reason":"","force":true"#,
+            r#""by":"a","reason":" ","force":true"#,
         ] {
             check(
                 "group-states/main",

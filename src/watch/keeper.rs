@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::task::spawn_blocking;
-use tokio::time::timeout;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::{Instant, timeout_at};
 use tracing::{info, warn};
 
 use crate::clock;
@@ -23,6 +23,8 @@ pub struct Keeper {
     disk: Disk,
     counters: Arc<SourceCounters>,
     kept: Option<Memory>,
+    /// A write that took too long and is not over yet.
+    writing: Option<JoinHandle<Result<(), String>>>,
     failing: bool,
 }
 
@@ -34,6 +36,7 @@ impl Keeper {
             disk,
             counters,
             kept: None,
+            writing: None,
             failing: false,
         }
     }
@@ -46,13 +49,8 @@ impl Keeper {
         if self.kept.as_ref().is_some_and(|kept| kept.knows(&memory)) {
             return;
         }
-        let (disk, written) = (self.disk.clone(), memory.clone());
-        let save = spawn_blocking(move || disk.save(&written).map_err(|error| error.to_string()));
-        let outcome = match timeout(SAVE_TIME_MAX, save).await {
-            Ok(Ok(outcome)) => outcome,
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(format!("the disk takes longer than {SAVE_TIME_MAX:?}")),
-        };
+        self.kept = None;
+        let outcome = self.write(memory.clone()).await;
         match outcome {
             Ok(()) => {
                 if self.failing {
@@ -69,5 +67,81 @@ impl Keeper {
                 self.failing = true;
             }
         }
+    }
+
+    /// Writes a memory, once the write before it is over. Two at once would write into one file,
+    /// and a disk that hangs would take one thread after the other, until none is left for the
+    /// source.
+    async fn write(&mut self, memory: Memory) -> Result<(), String> {
+        let end = Instant::now() + SAVE_TIME_MAX;
+        let late = || format!("the disk takes longer than {SAVE_TIME_MAX:?}");
+        if let Some(mut before) = self.writing.take()
+            && timeout_at(end, &mut before).await.is_err()
+        {
+            self.writing = Some(before);
+            return Err(late());
+        }
+        let disk = self.disk.clone();
+        let write = move || disk.save(&memory).map_err(|error| error.to_string());
+        let mut writing = spawn_blocking(write);
+        if let Ok(outcome) = timeout_at(end, &mut writing).await {
+            return outcome.unwrap_or_else(|error| Err(error.to_string()));
+        }
+        self.writing = Some(writing);
+        Err(late())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::io::Read as _;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+    use crate::domain::authority::{Moment, Times};
+    use crate::domain::key::{META, Prefix};
+    use crate::domain::listing::{Entry, Listing};
+
+    fn authority(index: u64) -> Authority {
+        let mut authority = Authority::new(Times::from_poll_interval(Duration::from_secs(2)));
+        let value = bytes::Bytes::from_static(br#"{"schema":1,"epoch":1,"gen":1}"#);
+        let meta = Entry {
+            value,
+            modify_index: 1,
+        };
+        let entries = [(META.to_owned(), meta)].into();
+        let moment = Moment(Duration::from_secs(1));
+        authority.listed(Listing { index, entries }, moment, moment);
+        authority
+    }
+
+    #[tokio::test]
+    async fn a_disk_that_hangs_takes_one_thread() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::open(folder.path(), Prefix::new("frontend", "gprd").unwrap()).unwrap();
+        // A pipe that nobody reads holds whoever opens it.
+        let pipe = folder.path().join("memory.new");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let counters = Arc::new(SourceCounters::default());
+        let mut keeper = Keeper::new(disk.clone(), Arc::clone(&counters));
+        for index in 1..=3 {
+            keeper.keep(&authority(index)).await;
+        }
+        assert_eq!(counters.memory_errors.load(Ordering::Relaxed), 3);
+
+        let reader = spawn_blocking(move || {
+            let mut text = String::new();
+            let mut pipe_end = File::open(&pipe).unwrap();
+            fs::remove_file(&pipe).unwrap();
+            pipe_end.read_to_string(&mut text).unwrap();
+            text
+        });
+        let text = reader.await.unwrap();
+        assert_eq!(text.matches("tidegate-memory").count(), 1, "{text}");
+        keeper.keep(&authority(3)).await;
+        let found = disk.load().unwrap().memory.unwrap();
+        assert_eq!(found.listing.index, 3);
     }
 }

@@ -174,6 +174,13 @@ fn a_folder_is_set_up_once() {
     let folder = Folder::new("init");
     let kv = format!("dir:{}/new/state", folder.path().display());
     let init = ["init", "--env", "gprd", "--kv", &kv];
+    let shown = ["frontend/gprd/_meta", "canary-state", "nothing was written"];
+    let dry = [&init[..], &["--dry-run"]].concat();
+    check(&dry, 0, &shown, &[]);
+    assert!(!folder.join("new").exists(), "a dry run makes no folder");
+    fs::create_dir_all(folder.join("new/state")).unwrap();
+    check(&dry, 0, &shown, &[]);
+    assert!(!folder.join("new/state/frontend").exists());
     check(
         &init,
         0,
@@ -302,4 +309,31 @@ fn a_store_out_of_reach_ends_with_6() {
         "{}",
         output.stderr
     );
+}
+
+#[test]
+fn what_the_guard_would_freeze_is_not_written() {
+    let folder = Folder::new("guard");
+    let kv = format!("dir:{}", folder.path().display());
+    let store = ["--env", "gprd", "--kv", &kv];
+    let with = |command: &[&'static str]| [command, &["--reason", "r"]].concat();
+    check(&[&["init"], &store[..]].concat(), 0, &["is set up"], &[]);
+    folder.write(
+        "frontend/gprd/settings",
+        r#"{"guard":{"groups":["main"]},"rows":[{"server":"web/m","groups":["main"]}]}"#,
+    );
+    let drain = [&with(&["set", "drain", "web/m"])[..], &store[..]].concat();
+    let refusal = ["server-overrides/web/m: ", "protected by settings.guard"];
+    check(&drain, 3, &[], &refusal);
+    assert!(!folder.join("frontend/gprd/server-overrides").exists());
+    // What stands there already and is frozen is not "already so".
+    fs::create_dir_all(folder.join("frontend/gprd/server-overrides/web")).unwrap();
+    folder.write("frontend/gprd/server-overrides/web/m", "drain");
+    check(&drain, 3, &[], &refusal);
+    let other = [&with(&["set", "drain", "web/other"])[..], &store[..]].concat();
+    check(&other, 0, &["written to gprd"], &[]);
+    for nothing in ["--by=", "--reason="] {
+        let nameless = [&["set", "maint", "web/other", nothing], &store[..]].concat();
+        check(&nameless, 2, &[], &["a value is required"]);
+    }
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use rustix::fs::Access;
@@ -21,6 +22,11 @@ use crate::kv::KvError;
 const STATE_FILE: &str = "state.json";
 const STATE_ASIDE: &str = "state.json.unreadable";
 const LOCK_FILE: &str = "lock";
+/// How long a key must be gone before its deletion is believed. Together with the reading it stays
+/// within the time in which a change is seen.
+const GONE_PAUSE: Duration = Duration::from_millis(50);
+/// The most readings until two in a row miss the same keys.
+const GONE_READINGS_MAX: usize = 8;
 /// The most notices kept for whoever asks.
 const NOTICES_MAX: usize = 16;
 
@@ -117,7 +123,7 @@ impl Folder {
         let Some(recorded) = self.recorded()? else {
             return Ok(Look::Unfinished);
         };
-        let values = settled(|| scan(&self.root, scope, events))?;
+        let values = self.scan(scope, events, &recorded)?;
         let mut state = recorded.clone();
         Ok(if state.reconcile(scope, &values) {
             let state = recorded;
@@ -144,7 +150,7 @@ impl Folder {
         let seen = seen.filter(|seen| seen.state == state);
         let values = match seen {
             Some(seen) => seen.values,
-            None => settled(|| scan(&self.root, scope, events)).map_err(Unrecorded::Read)?,
+            None => self.scan(scope, events, &state).map_err(Unrecorded::Read)?,
         };
         state.reconcile(scope, &values);
         self.save(&state).map_err(Unrecorded::Write)?;
@@ -160,7 +166,7 @@ impl Folder {
         let journal = Journal::read(&self.own)?;
         let continues = self.recorded()?.map_or(0, |state| state.index);
         let mut state = self.current()?;
-        let mut values = settled(|| scan(&self.root, scope, events))?;
+        let mut values = self.scan(scope, events, &state)?;
         if let Some(journal) = journal {
             journal.record(&mut state);
             journal.overlay(&self.own, scope, &mut values)?;
@@ -171,6 +177,29 @@ impl Folder {
             state: state.clone(),
         }));
         Ok(Reading { values, state })
+    }
+
+    /// Reads the files. A key that is gone must stay so: editors and `git checkout` take a file
+    /// away for a moment before they write it anew, and a reading in between would undo the
+    /// override.
+    pub(super) fn scan(
+        &self,
+        scope: Scope<'_>,
+        events: Option<&Events>,
+        before: &State,
+    ) -> Result<Values, KvError> {
+        let mut gone_before = Vec::new();
+        for _ in 0..GONE_READINGS_MAX {
+            let values = settled(|| scan(&self.root, scope, events))?;
+            let gone = before.gone(scope, &values);
+            if gone == gone_before {
+                return Ok(values);
+            }
+            gone_before = gone;
+            std::thread::sleep(GONE_PAUSE);
+        }
+        let text = "keys keep appearing and vanishing";
+        Err(KvError::BadAnswer(naming(&self.root, text)))
     }
 
     /// Completes a transaction that counts. The exclusive lock is held.

@@ -88,17 +88,22 @@ impl State {
             .map_or(self.index, |index| index.max(self.removals_floor))
     }
 
+    /// The keys of the scope that were there before and are not now.
+    pub(super) fn gone(&self, scope: Scope<'_>, values: &Values) -> Vec<String> {
+        let from = match scope {
+            Scope::Below(text) | Scope::Key(text) => text,
+        };
+        below(&self.keys, from)
+            .map(|(key, _)| key.clone())
+            .filter(|key| scope.holds(key) && !values.contains_key(key))
+            .collect()
+    }
+
     /// Takes over what is really there. Whatever differs was changed by hand and gets a new
     /// index. Returns whether anything did.
     pub(super) fn reconcile(&mut self, scope: Scope<'_>, values: &Values) -> bool {
         let next = self.index + 1;
-        let from = match scope {
-            Scope::Below(text) | Scope::Key(text) => text,
-        };
-        let gone: Vec<String> = below(&self.keys, from)
-            .map(|(key, _)| key.clone())
-            .filter(|key| scope.holds(key) && !values.contains_key(key))
-            .collect();
+        let gone = self.gone(scope, values);
         for key in &gone {
             self.removed(key, next);
         }

@@ -5,12 +5,12 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::fault::{naming, settled, unreachable_by};
+use super::fault::{naming, unreachable_by};
 use super::folder::{Folder, may_write};
 use super::journal::{Journal, Plan};
 use super::lock::{self, Mode};
 use super::path::{Scope, check_key, file_of, parents};
-use super::scan::{Values, folder_metadata, scan};
+use super::scan::{Values, folder_metadata};
 use super::state::State;
 use crate::kv::{Expect, KvError, Operation, Outcome, request};
 
@@ -70,7 +70,7 @@ fn read_keys(folder: &Folder, operations: &[Operation]) -> Result<(State, Values
     let keys: BTreeSet<&str> = operations.iter().map(Operation::key).collect();
     for key in keys {
         let scope = Scope::Key(key);
-        let found = settled(|| scan(&folder.root, scope, None))?;
+        let found = folder.scan(scope, None, &state)?;
         changed |= state.reconcile(scope, &found);
         values.extend(found);
     }

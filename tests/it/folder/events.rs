@@ -261,3 +261,35 @@ async fn a_reading_of_many_keys_does_not_wake_itself() {
     let path = "server-overrides/b7/s7";
     check_seen(&kv, folder.path(), edit, (path, "drain")).await;
 }
+
+/// Editors and `git checkout` take a file away before they write it anew: a reading in between
+/// must not show the key as deleted, for that would undo the override.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_away_for_a_moment_was_not_deleted() {
+    let (folder, kv) = folder_with(&[(CANARY, "drain"), ("frontend/gprd/_meta", "{}")]);
+    let before = kv.list(&prefix()).await.unwrap();
+    let (path, aside) = (folder.path().join(CANARY), folder.path().join("aside"));
+    let stop = Arc::new(AtomicUsize::new(0));
+    let editor = {
+        let stop = Arc::clone(&stop);
+        tokio::task::spawn_blocking(move || {
+            while stop.load(Ordering::Relaxed) == 0 {
+                fs::rename(&path, &aside).unwrap();
+                std::thread::sleep(Duration::from_millis(20));
+                fs::rename(&aside, &path).unwrap();
+                std::thread::sleep(Duration::from_millis(200));
+            }
+        })
+    };
+    let end = Instant::now() + Duration::from_secs(3);
+    while Instant::now() < end {
+        let listing = kv.list(&prefix()).await.unwrap();
+        assert!(listing.entries.contains_key("canary-state"), "{listing:?}");
+        assert_eq!(listing.index, before.index, "nothing was changed");
+    }
+    stop.store(1, Ordering::Relaxed);
+    editor.await.unwrap();
+    fs::remove_file(folder.path().join(CANARY)).unwrap();
+    let listing = kv.list(&prefix()).await.unwrap();
+    assert!(!listing.entries.contains_key("canary-state"));
+}
