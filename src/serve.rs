@@ -93,7 +93,14 @@ fn bind(config: &Config, connections_max: usize) -> anyhow::Result<Bound> {
     let http = TcpListener::bind(config.http.listen)
         .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
         .with_context(|| format!("http.listen: {} cannot be bound", config.http.listen))?;
-    info!(agent = %agent.address(), http = %http.local_addr()?, "listening");
+    info!(
+        version = env!("CARGO_PKG_VERSION"),
+        prefix = %config.prefix,
+        kv = %config.kv,
+        agent = %agent.address(),
+        http = %http.local_addr()?,
+        "listening"
+    );
     Ok(Bound { agent, http })
 }
 

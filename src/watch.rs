@@ -55,7 +55,7 @@ pub struct Watcher<K> {
     last_read: Option<Instant>,
     errors_in_a_row: u32,
     refused_in_a_row: u32,
-    shown: Option<AuthorityName>,
+    shown: Option<(AuthorityName, Option<String>)>,
     notices_shown: usize,
     keeper: Option<Keeper>,
 }
@@ -302,9 +302,17 @@ impl<K: Kv> Watcher<K> {
     fn publish(&mut self) {
         let standing = self.authority.standing().clone();
         let verdict = standing.verdict(clock::moment());
-        if self.shown != Some(verdict.name) {
-            info!(authority = verdict.name.as_str(), "{}", verdict.reason);
-            self.shown = Some(verdict.name);
+        let (authority, reason) = (verdict.name.as_str(), verdict.reason.as_str());
+        // While answering, the reason holds an age that always changes.
+        let silent = (!verdict.name.answers()).then(|| reason.to_owned());
+        let showing = Some((verdict.name, silent));
+        if self.shown != showing {
+            match verdict.name {
+                AuthorityName::Current | AuthorityName::Agreed => info!(authority, "{reason}"),
+                AuthorityName::Starting => info!(authority, "nothing is answered yet: {reason}"),
+                AuthorityName::Held => warn!(authority, "nothing is answered: {reason}"),
+            }
+            self.shown = showing;
         }
         self.store.publish(Published {
             snapshot: self.snapshot.clone(),

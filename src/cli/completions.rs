@@ -7,6 +7,7 @@ use super::{Failure, print};
 
 /// Print a completion script.
 #[derive(Debug, Args)]
+#[command(after_help = "In bash, for this session: source <(tidegate completions bash)")]
 pub(super) struct Completions {
     /// Which shell.
     #[arg(value_name = "SHELL")]

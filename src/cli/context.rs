@@ -17,7 +17,13 @@ use crate::kv::source::Source;
 #[derive(Debug, Args)]
 pub(super) struct ConfigArgs {
     /// Configuration file (TOML).
-    #[arg(long, value_name = "FILE", env = "TIDEGATE_CONFIG")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "TIDEGATE_CONFIG",
+        hide_env = true,
+        help = "Configuration file (TOML). [variable: TIDEGATE_CONFIG]"
+    )]
     pub(super) config: Option<PathBuf>,
 }
 

@@ -39,8 +39,10 @@ impl Explain {
             .map_err(|error| Failure::new(Exit::Usage, format!("--source: {error}")))?;
         let context = self.config.open(flags)?;
         let listing = context.block_on(context.source.list(&context.prefix))?;
-        let snapshot = Snapshot::build(&listing)
-            .map_err(|error| Failure::new(Exit::Failed, format!("nothing is answered: {error}")))?;
+        let snapshot = Snapshot::build(&listing).map_err(|error| {
+            let text = format!("{}: nothing is answered: {error}", context.prefix);
+            Failure::new(Exit::Failed, text)
+        })?;
         let line = self.request.as_bytes();
         let explanation = Explanation::new(&snapshot, line, &source, &context.slot, clock::now());
         match self.output {

@@ -10,7 +10,7 @@ use crate::kv::KvError;
 pub enum Exit {
     /// It failed.
     Failed = 1,
-    /// Wrong usage, or nothing matched: nothing was done.
+    /// Wrong usage: nothing was done.
     Usage = 2,
     /// A rule refuses it: nothing was done.
     Refused = 3,

@@ -28,8 +28,9 @@ use crate::config::Flags;
 #[command(
     name = "tidegate",
     version,
+    about = "Desired state of an HAProxy fleet: served to agent checks, and written",
     subcommand_required = true,
-    arg_required_else_help = true
+    arg_required_else_help = false
 )]
 #[command(after_help = EXIT_CODES)]
 struct Cli {
@@ -59,7 +60,7 @@ enum Command {
     Man(man::Man),
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage, or nothing matched; \
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage; \
     3 refused; 5 somebody else wrote meanwhile; 6 the store is out of reach.";
 
 /// The settings that the commands other than `serve` take as flags.
@@ -89,7 +90,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
         Command::Set(set) => set.run(&flags),
         Command::Clear(clear) => clear.run(&flags),
         Command::Completions(completions) => completions.run(command()),
-        Command::Man(man) => man.run(&command()),
+        Command::Man(man) => man.run(command()),
     }
 }
 

@@ -104,7 +104,7 @@ impl WriteArgs {
     pub(super) fn apply(&self, context: &Context, changes: Vec<Change>) -> Result<(), Failure> {
         let listing = context.block_on(context.source.list(&context.prefix))?;
         let snapshot = Snapshot::build(&listing)
-            .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+            .map_err(|error| Failure::new(Exit::Failed, format!("{}: {error}", context.prefix)))?;
         check_guard(&snapshot, &changes)?;
         let generation = snapshot.generation;
         let changes = differing(&listing, changes);

@@ -14,7 +14,7 @@ pub const SCHEMA: u64 = 1;
 /// How far the history of the desired state is. Ordered: a higher epoch beats every generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Generation {
-    /// Set by `init` and `accept` alone, in Unix seconds. A higher one starts a new history.
+    /// Set by `init`, in Unix seconds. A higher one starts a new history.
     pub epoch: u64,
     /// One more in every transaction that this program writes.
     pub r#gen: u64,

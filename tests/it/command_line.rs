@@ -55,7 +55,15 @@ fn help_and_version_are_no_errors() {
 
 #[test]
 fn wrong_usage_is_said_and_ends_with_2() {
-    check(&[], 2, &[], &["Usage: tidegate <COMMAND>"]);
+    check(
+        &[],
+        2,
+        &[],
+        &[
+            "error: 'tidegate' requires a subcommand",
+            "Usage: tidegate <COMMAND>",
+        ],
+    );
     check(
         &["frobnicate"],
         2,
@@ -164,7 +172,7 @@ fn completions_and_manual_pages_are_printed() {
     check(
         &["man", "canary"],
         0,
-        &[".TH tidegate-canary", "disable"],
+        &[".TH tidegate-canary", "\\fBtidegate canary\\fR", "disable"],
         &[],
     );
 }
@@ -199,7 +207,10 @@ fn a_folder_is_set_up_once() {
         &other,
         1,
         &[],
-        &["no key under the prefix", "tidegate init"],
+        &[
+            "frontend/gstg/: nothing is answered: no key under the prefix",
+            "tidegate init",
+        ],
     );
     let missing = [
         "explain",

@@ -163,3 +163,21 @@ fn an_emptied_folder_holds_until_it_is_filled_again() {
     recorder.await_answer("up drain", NOTICED_WITHIN);
     recorder.assert_only(&["up drain", SILENCE]);
 }
+
+#[test]
+fn the_log_warns_when_nothing_is_answered_and_says_each_new_reason() {
+    let state = StateFolder::new();
+    state.put("canary-state", "ready");
+    let mut tidegate = Tidegate::start(&["--kv", &state.kv()]);
+    state.remove_all("");
+    let process = tidegate.process();
+    process.await_log(
+        "WARN tidegate::watch: nothing is answered: no key under",
+        NOTICED_WITHIN,
+    );
+    state.put("canary-state", "ready");
+    process.await_log(
+        "WARN tidegate::watch: nothing is answered: _meta is missing",
+        NOTICED_WITHIN,
+    );
+}
