@@ -25,7 +25,10 @@ impl Answer {
         let is = |name, value| header(name).is_some_and(|v| v.eq_ignore_ascii_case(value));
         Self {
             status: parts.status.as_u16(),
-            index: header("x-consul-index").and_then(|text| text.parse().ok()),
+            // Consul's are above 0. To believe a 0 would break the history for good.
+            index: header("x-consul-index")
+                .and_then(|text| text.parse().ok())
+                .filter(|&index| index > 0),
             // Only some answers have the header; none is no bad sign.
             known_leader: !is("x-consul-knownleader", "false"),
             // Since 1.11, and for known tokens alone: its absence proves nothing.

@@ -39,7 +39,7 @@ const UNKNOWN: &str = "outcome unknown";
 type Row = [&'static str; 6];
 
 #[rustfmt::skip]
-const ROWS: [Row; 17] = [
+const ROWS: [Row; 19] = [
     ["500 Oops", "", "No cluster leader", GONE, UNKNOWN, "No cluster leader"],
     ["503 Oops", INDEX, "", GONE, UNKNOWN, "503"],
     ["429 Slow", "", "rate limit", GONE, GONE, "rate limit"],
@@ -50,6 +50,8 @@ const ROWS: [Row; 17] = [
     ["400 Bad", "", "an HTTPS server", BAD, "bad request", "an HTTPS server"],
     ["404 None", "", "not here", BAD, BAD, "X-Consul-Index"],
     ["200 OK", "", "<html>", BAD, UNKNOWN, "X-Consul-Index"],
+    ["404 None", "X-Consul-Index: 0\r\n", "", BAD, BAD, "X-Consul-Index"],
+    ["404 None", "X-Consul-Index: 99999999999999999999\r\n", "", BAD, BAD, "X-Consul-Index"],
     ["200 OK", INDEX, "<html>", BAD, UNKNOWN, "KV entries"],
     ["200 OK", INDEX, OUTSIDE, BAD, UNKNOWN, "gprd2"],
     ["200 OK", INDEX, NO_BASE64, BAD, UNKNOWN, "base64"],
