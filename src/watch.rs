@@ -290,7 +290,8 @@ impl<K: Kv> Watcher<K> {
                 let known = self.snapshot.as_deref().map_or(&[][..], |s| &s.problems);
                 for problem in snapshot.problems.iter().filter(|p| !known.contains(p)) {
                     let kind = problem.kind.as_str();
-                    warn!(kind, path = %problem.path, "{}", problem.text);
+                    // A key may be called anything: its name must not forge lines of the log.
+                    warn!(kind, path = %problem.path.escape_debug(), "{}", problem.text);
                 }
                 self.snapshot = Some(Arc::new(snapshot));
             }
