@@ -47,6 +47,7 @@ pub(super) fn take_to_read(path: &Path) -> Result<Option<Guard>, KvError> {
 
 fn wait(path: &Path, mode: Mode, options: &OpenOptions) -> Result<Option<Guard>, KvError> {
     let end = Instant::now() + WAIT_MAX;
+    let _turn = turn(path, mode, end);
     loop {
         match attempt(path, mode, options).map_err(unreachable_by(path))? {
             Attempt::Held(guard) => return Ok(Some(guard)),
@@ -58,6 +59,20 @@ fn wait(path: &Path, mode: Mode, options: &OpenOptions) -> Result<Option<Guard>,
                     &format!("another process has held the lock for {WAIT_MAX:?}"),
                 )));
             }
+        }
+    }
+}
+
+/// The turn to wait for the lock: a lock on its folder. Whoever wants to be alone takes it from
+/// the readers that come later; without it they would relieve each other for ever. `None` where it
+/// cannot be had: that costs patience only.
+fn turn(path: &Path, mode: Mode, end: Instant) -> Option<Guard> {
+    let folder = path.parent()?;
+    loop {
+        match attempt(folder, mode, OpenOptions::new().read(true)) {
+            Ok(Attempt::Held(guard)) => return Some(guard),
+            Ok(Attempt::Busy) if Instant::now() < end => std::thread::sleep(PAUSE),
+            Ok(Attempt::Busy | Attempt::NoFile) | Err(_) => return None,
         }
     }
 }

@@ -178,3 +178,27 @@ async fn a_journal_that_cannot_be_read_is_left_to_a_person() {
         );
     }
 }
+
+/// Readers of a large folder hold the lock together, one relieving the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn a_writer_gets_its_turn_among_many_readers() {
+    let (folder, kv) = folder_with(&[(CANARY, "ready")]);
+    for number in 0..2_000 {
+        write(folder.path(), &format!("frontend/gprd/many/{number}"), "x");
+    }
+    kv.list(&prefix()).await.unwrap();
+    let reader = || {
+        let kv = kv.clone();
+        tokio::spawn(async move {
+            loop {
+                kv.list(&prefix()).await.unwrap();
+            }
+        })
+    };
+    let readers: Vec<_> = (0..8).map(|_| reader()).collect();
+    for round in 0..3 {
+        let value = format!("{}%", round + 1);
+        commit(&kv, &[set(CANARY, &value, Expect::Anything)]).await;
+    }
+    readers.iter().for_each(tokio::task::JoinHandle::abort);
+}
