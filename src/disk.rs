@@ -68,10 +68,13 @@ impl Disk {
             }),
             Err(error) => {
                 let aside = self.folder.join(ASIDE);
-                fs::rename(&path, &aside)?;
+                let moved = fs::rename(&path, &aside);
                 let (path, aside) = (path.display(), aside.display());
-                let notice =
-                    format!("{path}: {error}. Set aside as {aside}; starting without memory");
+                let moved = match moved {
+                    Ok(()) => format!("set aside as {aside}"),
+                    Err(why) => format!("it stays there ({why})"),
+                };
+                let notice = format!("{path}: {error}; {moved}; starting without memory");
                 Ok(Found {
                     memory: None,
                     notice: Some(notice),

@@ -299,6 +299,7 @@ impl Authority {
         reading.entries.iter().find_map(|(path, entry)| {
             let seen = accepted.get(path)?.modify_index;
             let now = entry.modify_index;
+            let path = path.escape_debug();
             (now < seen).then(|| format!("{path} is of index {now}, it was {seen}"))
         })
     }

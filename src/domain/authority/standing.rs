@@ -186,19 +186,22 @@ impl fmt::Display for Distrust {
             Self::Denied(text) => write!(f, "the source refuses: {text}"),
             Self::RightsLost(Refusal { path, text }) => write!(
                 f,
-                "rights are missing: {path} is not listed and may not be read. Give the token the \
-                 policy `list` on the whole prefix. The source says: {text}"
+                "rights are missing: {} is not listed and may not be read. Give the token the \
+                 policy `list` on the whole prefix. The source says: {text}",
+                path.escape_debug()
             ),
             Self::Sentinel(error) => write!(f, "{error}"),
             Self::Shrunk { keys, path } => write!(
                 f,
-                "{keys} keys are gone without a newer index ({path} among them): a filtered \
-                 listing, or a recursive delete. Any write below the prefix settles it"
+                "{keys} keys are gone without a newer index ({} among them): a filtered \
+                 listing, or a recursive delete. Any write below the prefix settles it",
+                path.escape_debug()
             ),
             Self::Partial { path } => {
                 write!(
                     f,
-                    "the listing lacks {path}, which is there when asked for by name"
+                    "the listing lacks {}, which is there when asked for by name",
+                    path.escape_debug()
                 )
             }
         }

@@ -464,3 +464,11 @@ fn a_restart_knows_what_was_known_once_the_source_had_its_chance() {
         "generation 1.4, it was 1.5",
     );
 }
+
+#[test]
+fn no_key_forges_a_line_of_the_log() {
+    let forged = Distrust::Partial {
+        path: "x\n2026 INFO all is well".to_owned(),
+    };
+    assert_eq!(forged.to_string().lines().count(), 1);
+}
