@@ -22,7 +22,7 @@ use crate::domain::authority::{
 use crate::domain::key::Prefix;
 use crate::domain::listing::{Entry, Listing, Outline};
 use crate::domain::memory::Memory;
-use crate::domain::snapshot::Snapshot;
+use crate::domain::snapshot::{Difference, Placed, Snapshot};
 use crate::kv::{Kv, KvError};
 use crate::metrics::SourceCounters;
 use crate::progress::Beat;
@@ -40,6 +40,9 @@ const QUESTIONS_TIME_MAX: Duration = Duration::from_secs(4);
 /// How many keys are asked for by name at once. Far below the 200 connections that Consul takes
 /// from one address; 128 questions are over well within a lease.
 const ASKED_AT_ONCE: usize = 16;
+
+/// The most changes of one listing that are logged one by one.
+const DIFFERENCES_TOLD_MAX: usize = 20;
 
 /// The watcher of one prefix.
 pub struct Watcher<K> {
@@ -285,8 +288,11 @@ impl<K: Kv> Watcher<K> {
                     generation = %snapshot.generation,
                     keys = listing.entries.len(),
                     problems = snapshot.problems.len(),
-                    "a new listing is in force"
+                    "a new listing was read"
                 );
+                if let Some(earlier) = self.snapshot.as_deref() {
+                    tell_differences(&snapshot.differences(earlier));
+                }
                 let known = self.snapshot.as_deref().map_or(&[][..], |s| &s.problems);
                 for problem in snapshot.problems.iter().filter(|p| !known.contains(p)) {
                     let kind = problem.kind.as_str();
@@ -319,6 +325,19 @@ impl<K: Kv> Watcher<K> {
             snapshot: self.snapshot.clone(),
             standing,
         });
+    }
+}
+
+/// Who changed what: what an operator looks for first.
+fn tell_differences(differences: &[Difference<'_>]) {
+    for difference in differences.iter().take(DIFFERENCES_TOLD_MAX) {
+        let text = |placed: Option<&Placed>| placed.map_or_else(|| "none".to_owned(), Placed::text);
+        let (before, after) = (text(difference.before), text(difference.after));
+        info!(path = %difference.path(), before, after, "changed");
+    }
+    let more = differences.len().saturating_sub(DIFFERENCES_TOLD_MAX);
+    if more > 0 {
+        info!(more, "further changes");
     }
 }
 

@@ -1,5 +1,6 @@
 //! Writing directives: one check-and-set transaction with the sentinel.
 
+use std::collections::BTreeSet;
 use std::env;
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use crate::domain::directive::{Author, Desired, Directive};
 use crate::domain::key::{DirectiveKey, META, Prefix, Scope};
 use crate::domain::listing::Listing;
 use crate::domain::name::Name;
-use crate::domain::snapshot::Snapshot;
+use crate::domain::snapshot::{Placed, Snapshot};
 use crate::kv::{Expect, Kv, KvError, OPERATIONS_MAX, Operation, Outcome};
 
 /// Who writes, and why.
@@ -73,7 +74,7 @@ impl AuthorArgs {
             .by
             .clone()
             .or_else(|| AUTHOR_VARIABLES.iter().find_map(variable));
-        found.unwrap_or_else(|| "unknown".to_owned())
+        found.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()))
     }
 
     /// A directive with its author and a change id of its own, counted from now.
@@ -117,6 +118,7 @@ impl WriteArgs {
             let value = value.unwrap_or_else(|| "(deleted)".to_owned());
             text += &format!("{} = {value}\n", context.prefix.key(&change.key));
         }
+        text += &outvoted(&snapshot, &changes);
         if self.dry_run {
             return print(&format!("{text}{DRY_RUN}"));
         }
@@ -190,6 +192,25 @@ fn check_guard(snapshot: &Snapshot, changes: &[Change]) -> Result<(), Failure> {
         refusals.join("\n")
     );
     Err(Failure::new(Exit::Refused, text))
+}
+
+/// What stands and counts before a change: without it a drain looks done that is not.
+fn outvoted(snapshot: &Snapshot, changes: &[Change]) -> String {
+    let standing = |placed: &&Placed| changes.iter().all(|change| change.key != placed.key);
+    let stronger = changes
+        .iter()
+        .flat_map(|change| snapshot.stronger(&change.key))
+        .filter(standing);
+    let lines: BTreeSet<String> = stronger
+        .map(|placed| {
+            format!(
+                "note: {} counts before it: {}\n",
+                placed.path,
+                placed.text()
+            )
+        })
+        .collect();
+    lines.into_iter().collect()
 }
 
 /// The changes that would change something: running a command twice restarts no ramp or plan.

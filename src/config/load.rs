@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 use super::errors::{ConfigError, ConfigErrors, Origin};
 use super::layers::{Given, gather};
@@ -239,7 +240,20 @@ fn log_format(_: &Setting, text: &str) -> Result<LogFormat, String> {
     }
 }
 
+/// A filter takes every word for the name of a module: a misspelt level would silence the log.
 fn filter(_: &Setting, text: &str) -> Result<String, String> {
+    for part in text.split(',').map(str::trim) {
+        let module = part.contains("::") || part.starts_with('[');
+        let silent = match part.split_once('=') {
+            Some((_, level)) => level.is_empty(),
+            None => !module && part.parse::<LevelFilter>().is_err(),
+        };
+        if silent || part.is_empty() {
+            return Err(format!(
+                "{part:?} is no level (off, error, warn, info, debug, trace), nor a module with one"
+            ));
+        }
+    }
     EnvFilter::try_new(text)
         .map(|_| text.to_owned())
         .map_err(|error| format!("{text:?} is no log filter: {error}"))

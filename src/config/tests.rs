@@ -110,6 +110,26 @@ fn a_flag_counts_before_a_variable_before_the_file_before_the_default() {
 }
 
 #[test]
+fn a_misspelt_level_does_not_silence_the_log() {
+    for (level, right) in [
+        ("info", true),
+        ("WARN", true),
+        ("off", true),
+        ("info,tidegate::watch=debug", true),
+        ("tidegate::watch", true),
+        ("hyper=off, info", true),
+        ("wran", false),
+        ("", false),
+        ("info,", false),
+        ("tidegate=", false),
+        ("info,dbug", false),
+    ] {
+        let loaded = load(LEAST.as_bytes(), &[("log.level", level)], &[]);
+        assert_eq!(loaded.is_ok(), right, "{level:?}: {loaded:?}");
+    }
+}
+
+#[test]
 fn all_errors_are_told_at_once_each_with_its_place() {
     check_errors(
         "kv = 'etcd'\nslott = 'a'\n\n[agent]\nlisten = 'here'\nworkers = '4'\n[else]\nx = 1\n",

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::answer::Origin;
 use super::name::Name;
 use super::request::Request;
-use super::snapshot::{About, Place, Snapshot};
+use super::snapshot::{About, Place, Placed, Snapshot};
 
 /// Why a request gets its answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -141,10 +141,7 @@ impl Explained {
             Some(Ok(directive)) if !decided && directive.is_lifted(now) => PlaceOutcome::Lifted,
             Some(_) => PlaceOutcome::Weaker,
         };
-        let text = directive.map(|directive| match directive {
-            Ok(directive) => directive.to_json(),
-            Err(error) => error.clone(),
-        });
+        let text = place.placed.map(Placed::text);
         Self {
             about: match place.about {
                 About::Server(id) => format!("server {id}"),

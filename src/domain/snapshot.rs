@@ -3,6 +3,7 @@
 //! A snapshot is a function of its listing alone, an answer one of snapshot, request and time.
 //! Nothing remembers an earlier good value: two replicas at one index would disagree.
 
+pub use self::difference::Difference;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -219,6 +220,25 @@ impl Snapshot {
             .flat_map(|level| level.groups.values().chain(level.servers.values()))
     }
 
+    /// The directives that count before the one of this key, for some of its polls: the same target
+    /// in a narrower scope, and the overrides of the known servers of a group.
+    pub fn stronger<'a>(&'a self, key: &'a DirectiveKey) -> impl Iterator<Item = &'a Placed> {
+        let narrower = |scope: &Scope| match key.scope {
+            Scope::Fleet => *scope != Scope::Fleet,
+            Scope::Zone(_) => matches!(scope, Scope::Node(_)),
+            Scope::Node(_) => false,
+        };
+        self.placed()
+            .filter(move |placed| match (&key.target, &placed.key.target) {
+                (wanted, standing) if wanted == standing => narrower(&placed.key.scope),
+                (Target::Group(group), Target::Server(id)) => {
+                    let groups = self.settings.rows.get(id);
+                    groups.is_some_and(|groups| groups.contains(group))
+                }
+                (Target::Group(_) | Target::Server(_), _) => false,
+            })
+    }
+
     /// All problems at `now`: those of the keys, and directives beyond their end.
     #[must_use]
     pub fn problems_at(&self, now: Timestamp) -> Vec<Problem> {
@@ -390,5 +410,6 @@ impl fmt::Display for LevelName<'_> {
     }
 }
 
+mod difference;
 #[cfg(test)]
 mod tests;

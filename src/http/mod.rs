@@ -77,6 +77,7 @@ pub fn router(pages: Pages) -> Router {
         .route("/metrics", get(health::metrics))
         .route("/api/v1/snapshot", get(api::snapshot))
         .route("/api/v1/explain", get(api::explain))
+        .fallback(no_such_page)
         .layer(limits)
         .layer(SetResponseHeaderLayer::overriding(
             header::CACHE_CONTROL,
@@ -110,6 +111,11 @@ impl Connected<IncomingStream<'_, Bounded>> for Caller {
     fn connect_info(stream: IncomingStream<'_, Bounded>) -> Self {
         Self(*stream.remote_addr())
     }
+}
+
+async fn no_such_page() -> (StatusCode, &'static str) {
+    let text = "no such page: /livez, /readyz, /metrics, /api/v1/snapshot, /api/v1/explain\n";
+    (StatusCode::NOT_FOUND, text)
 }
 
 async fn shed(_: BoxError) -> Response {

@@ -10,6 +10,17 @@ use crate::harness::wait::{PATIENCE, check, eventually};
 mod metrics;
 
 #[test]
+fn a_page_that_is_not_there_says_which_are() {
+    let (_state, tidegate) = Tidegate::start_drained();
+    let answer = tidegate.get("/api/v1/snapshots");
+    assert_eq!(answer.status, 404);
+    for page in answer.text().trim().split(": ").nth(1).unwrap().split(", ") {
+        let status = tidegate.get(page).status;
+        assert!(matches!(status, 200 | 400), "{page}: {status}");
+    }
+}
+
+#[test]
 fn readiness_says_why_from_the_first_listing_to_the_loss_of_the_sentinel() {
     let state = StateFolder::new();
     state.put("canary-state", "drain");

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use crate::harness::folder::Folder;
 use crate::harness::state_folder::StateFolder;
-use crate::harness::tidegate::Tidegate;
+use crate::harness::tidegate::{Tidegate, tidegate};
 use crate::harness::wait::{PATIENCE, check, eventually};
 
 const DRAIN_FOR: Duration = Duration::from_secs(1);
@@ -77,6 +77,32 @@ fn sighup_reads_the_log_filter_anew_and_a_wrong_one_changes_nothing() {
     process.await_log("the old log filter stays in use", PATIENCE);
     process.await_log("log.level", PATIENCE);
     process.assert_running();
+}
+
+#[test]
+fn the_log_says_who_changed_what() {
+    let (state, mut service) = Tidegate::start_drained();
+    let kv = state.kv();
+    let canary = [
+        "canary", "--gprd", "--kv", &kv, "--ready", "--by", "ana", "--reason", "checked",
+    ];
+    assert_eq!(tidegate(&canary, &[]).code, Some(0));
+    service.await_answer("web/cny canary", "up ready 100%", PATIENCE);
+    let log = service.process().log_text();
+    let line = log
+        .lines()
+        .find(|line| line.contains(" changed path=canary-state "));
+    let line = line.unwrap_or_else(|| panic!("{log}"));
+    let before = r#"before="{\"v\":1,\"state\":\"drain\"}""#;
+    let words = [
+        before,
+        r#"after="{\"v\":1,\"state\":\"ready\""#,
+        r#"\"by\":\"ana\""#,
+        "checked",
+    ];
+    for word in words {
+        assert!(line.contains(word), "no {word} in {line}");
+    }
 }
 
 #[test]

@@ -206,6 +206,41 @@ fn the_guard_freezes_what_it_refuses() {
 }
 
 #[test]
+fn what_counts_before_a_directive_is_known() {
+    let rows = r#"{"rows":[{"server":"web/cny","groups":["canary"]},{"server":"web/a"}]}"#;
+    let snapshot = snapshot(&[
+        ("settings", rows),
+        ("canary-state", "ready"),
+        ("zones/b/canary-state", "ready"),
+        ("nodes/lb-1/canary-state", "ready"),
+        ("nodes/lb-1/group-states/ci", "ready"),
+        ("server-overrides/web/cny", "ready"),
+        ("server-overrides/web/a", "ready"),
+        ("zones/b/server-overrides/web/a", "ready"),
+    ]);
+    let stronger = |path: &str| {
+        let key = DirectiveKey::parse(path).unwrap();
+        let paths = snapshot.stronger(&key).map(|placed| placed.path.clone());
+        paths.collect::<Vec<_>>()
+    };
+    let of_the_nodes = "nodes/lb-1/canary-state".to_owned();
+    let cny = "server-overrides/web/cny".to_owned();
+    let zone = "zones/b/canary-state".to_owned();
+    assert_eq!(
+        stronger("canary-state"),
+        [&cny, &zone, &of_the_nodes].map(Clone::clone)
+    );
+    assert_eq!(
+        stronger("zones/b/canary-state"),
+        [cny.clone(), of_the_nodes]
+    );
+    assert_eq!(stronger("nodes/lb-1/canary-state"), [cny]);
+    let narrower = ["zones/b/server-overrides/web/a".to_owned()];
+    assert_eq!(stronger("server-overrides/web/a"), narrower);
+    assert!(stronger("group-states/elsewhere").is_empty());
+}
+
+#[test]
 fn problems_name_the_key_and_the_cure() {
     let snapshot = snapshot(&[
         ("canary-state", "dran"),
