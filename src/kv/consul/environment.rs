@@ -335,6 +335,7 @@ impl std::error::Error for SettingErrors {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn read(variables: &[(&str, &str)]) -> Result<ConsulSettings, SettingErrors> {
         ConsulSettings::from_lookup(|name| {
@@ -445,5 +446,24 @@ mod tests {
         let error = read(&variables).unwrap_err();
         assert_eq!(error.0[0].variable, "CONSUL_HTTP_TOKEN_FILE");
         assert!(error.to_string().contains("empty"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_values_are_read_or_refused(address in ".{0,30}", flag in ".{0,6}", token in ".{0,9}", auth in ".{0,9}") {
+            let variables = [
+                ("CONSUL_HTTP_ADDR", address.as_str()),
+                ("CONSUL_HTTP_SSL", &flag),
+                ("CONSUL_HTTP_TOKEN", &token),
+                ("CONSUL_HTTP_AUTH", &auth),
+                ("CONSUL_TLS_SERVER_NAME", &address),
+                ("CONSUL_NAMESPACE", &flag),
+            ];
+            if let Err(errors) = read(&variables) {
+                prop_assert!(errors.0.iter().all(|e| e.variable.starts_with("CONSUL_")));
+                // A secret stays one, also in an error about it.
+                prop_assert!(token.len() < 4 || !errors.to_string().contains(&token));
+            }
+        }
     }
 }

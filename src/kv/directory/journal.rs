@@ -183,3 +183,30 @@ fn clear_staged(own: &Path) -> io::Result<()> {
 fn staged_file(own: &Path, number: usize) -> PathBuf {
     own.join(format!("{STAGED}{number}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_journal_that_leads_out_of_the_folder_is_refused() {
+        let parse = |key: &str| {
+            let text = format!(r#"{{"version":1,"index":2,"deletes":[{key:?}],"sets":[]}}"#);
+            Journal::parse(text.as_bytes())
+        };
+        for key in ["../x", "a/../../x", "/x", "a//b", ".tidegate/lock"] {
+            let parsed = parse(key);
+            assert!(parsed.is_err(), "{key}: {parsed:?}");
+        }
+        let inside = parse("frontend/gprd/canary-state");
+        assert!(inside.is_ok(), "{inside:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
+            let _ = Journal::parse(&bytes);
+        }
+    }
+}

@@ -192,6 +192,7 @@ fn below<'a, T>(
 mod tests {
     use super::*;
     use bytes::Bytes;
+    use proptest::prelude::*;
 
     fn values(entries: &[(&str, &str)]) -> Values {
         entries
@@ -245,6 +246,21 @@ mod tests {
             br#"{"version":1,"index":18446744073709551615,"keys":{},"removals":{},"removals_floor":0}"#,
         ] {
             assert!(State::parse(bad).is_err(), "{}", bad.escape_ascii());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_written_reads_back(keys in proptest::collection::btree_map("[a-z/]{1,8}", ".{0,6}", 0..6), index in 1u64..1_000) {
+            let pairs: Vec<_> = keys.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+            let mut state = State::starting_at(index);
+            state.reconcile(Scope::Below(""), &values(&pairs));
+            prop_assert_eq!(State::parse(&state.to_json()), Ok(state));
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
+            let _ = State::parse(&bytes);
         }
     }
 }
