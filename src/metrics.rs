@@ -207,9 +207,7 @@ impl Shown {
         .counters(encoder, silent)?;
         let errors = self.sum(|worker| worker.accept_errors.load(Ordering::Relaxed));
         let help = "Failures of accept, such as no free descriptor";
-        let name = "tidegate_agent_accept_errors";
-        let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        ConstCounter::new(errors).encode(metric)?;
+        counter(encoder, "tidegate_agent_accept_errors", help, errors)?;
         let open = self.sum(|worker| worker.open.load(Ordering::Relaxed));
         gauge(
             encoder,
@@ -231,9 +229,7 @@ impl Shown {
         .counters(encoder, whole)?;
         let errors = self.source.memory_errors.load(Ordering::Relaxed);
         let help = "Listings that could not be kept over a restart";
-        let metric =
-            encoder.encode_descriptor("tidegate_memory_errors", help, None, MetricType::Counter)?;
-        ConstCounter::new(errors).encode(metric)?;
+        counter(encoder, "tidegate_memory_errors", help, errors)?;
         let help = "Light reads that renew the lease, by outcome";
         let light = |at| self.source.light.get(at);
         Family {
@@ -340,6 +336,11 @@ impl Family<'_> {
         }
         Ok(())
     }
+}
+
+fn counter(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
+    let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    ConstCounter::new(value).encode(metric)
 }
 
 fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
