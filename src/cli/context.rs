@@ -52,16 +52,21 @@ impl ConfigArgs {
         Ok(Config::load(&sources)?)
     }
 
+    /// Reads the configuration of a command other than `serve`.
+    pub(super) fn load_for_command(&self, flags: &Flags) -> Result<Config, Failure> {
+        // A command is no replica: it needs to know of no others.
+        self.load(&flags.clone().with("standalone", "true"))
+    }
+
     /// Reads the configuration and opens its store, for a command other than `serve`.
     pub(super) fn open(&self, flags: &Flags) -> Result<Context, Failure> {
-        // A command is no replica: it needs to know of no others.
-        let config = self.load(&flags.clone().with("standalone", "true"))?;
-        Context::new(&config)
+        Context::new(&self.load_for_command(flags)?)
     }
 }
 
 impl Context {
-    fn new(config: &Config) -> Result<Self, Failure> {
+    /// Opens the store that a configuration names.
+    pub(super) fn new(config: &Config) -> Result<Self, Failure> {
         let failed = |error| Failure::new(Exit::Failed, format!("the runtime: {error}"));
         Ok(Self {
             source: open(&config.kv)?,

@@ -12,13 +12,10 @@ use crate::clock;
 use crate::config::{Flags, KvSource};
 use crate::domain::answer::Percent;
 use crate::domain::directive::Desired;
-use crate::domain::key::{META, Prefix};
+use crate::domain::key::{CANARY_STATE, META, Prefix};
 use crate::domain::listing::Listing;
 use crate::domain::sentinel::{Generation, SentinelError};
 use crate::kv::{Expect, Kv as _, Operation};
-
-/// The canary's key.
-const CANARY_STATE: &str = "canary-state";
 
 /// Set up a new environment.
 #[derive(Debug, Args)]
@@ -34,9 +31,7 @@ pub(super) struct Init {
 
 impl Init {
     pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
-        let config = self
-            .config
-            .load(&flags.clone().with("standalone", "true"))?;
+        let config = self.config.load_for_command(flags)?;
         if let KvSource::Directory(path) = &config.kv {
             if self.dry_run && !path.exists() {
                 let (operations, _) = self.operations(&config.prefix, &Listing::default())?;
@@ -46,7 +41,7 @@ impl Init {
                 Failure::new(Exit::Failed, format!("{}: {error}", path.display()))
             })?;
         }
-        self.write(&self.config.open(flags)?)
+        self.write(&Context::new(&config)?)
     }
 
     fn write(&self, context: &Context) -> Result<(), Failure> {

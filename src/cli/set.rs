@@ -17,7 +17,15 @@ pub(super) struct Set {
     #[arg(value_name = "STATE", value_parser = state)]
     state: Desired,
     #[command(flatten)]
-    servers: ServerArgs,
+    rows: ServerRows,
+}
+
+/// Overrides of servers, and what it takes to change them.
+#[derive(Debug, Args)]
+pub(super) struct ServerRows {
+    /// Servers as backend/server.
+    #[arg(value_name = "SERVER", required = true)]
+    servers: Vec<String>,
     #[command(flatten)]
     scope: ScopeArgs,
     #[command(flatten)]
@@ -26,32 +34,33 @@ pub(super) struct Set {
     config: ConfigArgs,
 }
 
-/// Which servers.
-#[derive(Debug, Args)]
-pub(super) struct ServerArgs {
-    /// Servers as backend/server.
-    #[arg(value_name = "SERVER", required = true)]
-    servers: Vec<String>,
-}
-
 impl Set {
     pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
         // One change, one id, whichever number of servers.
-        let directive = self.write.directive(self.state.clone());
+        let directive = self.rows.write.directive(self.state.clone());
+        self.rows.apply(flags, Some(&directive))
+    }
+}
+
+impl ServerRows {
+    /// Writes the same override for every server, or takes each away.
+    pub(super) fn apply(
+        &self,
+        flags: &Flags,
+        directive: Option<&Directive>,
+    ) -> Result<(), Failure> {
         let change = |key| Change {
             key,
-            directive: Some(directive.clone()),
+            directive: directive.cloned(),
         };
-        let keys = self.servers.keys(&self.scope.scope()?)?;
+        let keys = self.keys(&self.scope.scope()?)?;
         let context = self.config.open(flags)?;
         self.write
             .apply(&context, keys.into_iter().map(change).collect())
     }
-}
 
-impl ServerArgs {
-    /// The keys of their overrides, each once.
-    pub(super) fn keys(&self, scope: &Scope) -> Result<Vec<DirectiveKey>, Failure> {
+    /// The keys of the overrides, each once.
+    fn keys(&self, scope: &Scope) -> Result<Vec<DirectiveKey>, Failure> {
         let mut keys = Vec::new();
         for text in &self.servers {
             let id = ServerId::parse(text)

@@ -11,6 +11,8 @@ pub const META: &str = "_meta";
 pub const SETTINGS: &str = "settings";
 /// The group whose directive stands at `canary-state`.
 pub const CANARY: &str = "canary";
+/// The path of the canary's directive below its scope.
+pub const CANARY_STATE: &str = "canary-state";
 /// A path below which nobody writes: a read of a path below it that was never written carries the
 /// table-wide index (measured on Consul 1.8.7).
 pub const EPOCH_PROBE: &str = "_epoch_probe_/";
@@ -140,7 +142,7 @@ impl DirectiveKey {
 
 impl Target {
     fn parse(path: &str) -> Option<Self> {
-        if path == "canary-state" {
+        if path == CANARY_STATE {
             return Name::parse(CANARY).ok().map(Self::Group);
         }
         if let Some(group) = path.strip_prefix("group-states/") {
@@ -171,7 +173,7 @@ impl fmt::Display for DirectiveKey {
         }
         match &self.target {
             Target::Server(id) => write!(f, "server-overrides/{id}"),
-            Target::Group(group) if group.as_str() == CANARY => f.write_str("canary-state"),
+            Target::Group(group) if group.as_str() == CANARY => f.write_str(CANARY_STATE),
             Target::Group(group) => write!(f, "group-states/{group}"),
         }
     }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use super::answer::{Answer, Percent, State};
 use super::directive::Directive;
-use super::key::{CANARY, DirectiveKey, Key, SETTINGS, Scope, Target};
+use super::key::{CANARY, CANARY_STATE, DirectiveKey, Key, SETTINGS, Scope, Target};
 use super::listing::Listing;
 use super::name::{Name, ServerId};
 use super::request::Request;
@@ -56,7 +56,7 @@ pub struct Placed {
 }
 
 /// Something wrong with one key. The others are not concerned.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Problem {
     /// What kind.
     pub kind: ProblemKind,
@@ -329,7 +329,7 @@ impl Place<'_, '_> {
         };
         match self.about {
             About::Server(id) => format!("{scope}server-overrides/{id}"),
-            About::Group(CANARY) => format!("{scope}canary-state"),
+            About::Group(CANARY) => format!("{scope}{CANARY_STATE}"),
             About::Group(group) => format!("{scope}group-states/{group}"),
         }
     }
