@@ -99,16 +99,18 @@ impl Disk {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::domain::listing::Listing;
     use crate::domain::sentinel::Generation;
 
     fn memory(index: u64) -> Memory {
         Memory {
-            listing: Listing {
+            listing: Arc::new(Listing {
                 index,
                 ..Listing::default()
-            },
+            }),
             highest: Generation { epoch: 1, r#gen: 2 },
             table_index: index,
             broken: None,

@@ -4,7 +4,7 @@
 //! alone; after any error the next read carries no index; errors are retried for ever, with
 //! jitter; whole readings start at least [`READ_GAP_MIN`] apart.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -216,10 +216,10 @@ impl<K: Kv> Watcher<K> {
     }
 
     async fn judge(&mut self, listing: Listing, sent: Moment, waited: bool) {
-        let index = listing.index;
+        let (index, listing) = (listing.index, Arc::new(listing));
         let mut judgement = self
             .authority
-            .listed(listing.clone(), sent, clock::moment());
+            .listed(Arc::clone(&listing), sent, clock::moment());
         if let Judgement::Examine(questions) = judgement {
             let examined = examine(&self.kv, &self.prefix, &questions);
             let examined = timeout(QUESTIONS_TIME_MAX, examined).await;
@@ -293,7 +293,8 @@ impl<K: Kv> Watcher<K> {
                 if let Some(earlier) = self.snapshot.as_deref() {
                     tell_differences(&snapshot.differences(earlier));
                 }
-                let known = self.snapshot.as_deref().map_or(&[][..], |s| &s.problems);
+                let earlier = self.snapshot.as_deref().map_or(&[][..], |s| &s.problems);
+                let known: HashSet<_> = earlier.iter().collect();
                 for problem in snapshot.problems.iter().filter(|p| !known.contains(p)) {
                     let kind = problem.kind.as_str();
                     // A key may be called anything: its name must not forge lines of the log.

@@ -150,7 +150,7 @@ impl Authority {
         authority.standing.has_listing = true;
         authority.standing.waiting = true;
         let outline = memory.listing.outline();
-        let listing = Arc::new(memory.listing);
+        let listing = memory.listing;
         authority.accepted = Some(Accepted { listing, outline });
         authority
     }
@@ -160,7 +160,7 @@ impl Authority {
     pub fn memory(&self, at: Timestamp) -> Option<Memory> {
         let broken = self.standing.broken.as_ref();
         Some(Memory {
-            listing: Listing::clone(self.listing()?),
+            listing: Arc::clone(self.listing()?),
             highest: self.highest,
             table_index: self.table_index,
             broken: broken.map(|broken| (broken.epoch, broken.evidence.clone())),
@@ -181,7 +181,13 @@ impl Authority {
     }
 
     /// A whole reading, sent and received at these moments.
-    pub fn listed(&mut self, reading: Listing, sent: Moment, received: Moment) -> Judgement {
+    pub fn listed(
+        &mut self,
+        reading: impl Into<Arc<Listing>>,
+        sent: Moment,
+        received: Moment,
+    ) -> Judgement {
+        let reading = reading.into();
         let generation = Generation::read(&reading);
         let Some(accepted) = &self.accepted else {
             return match generation {
@@ -216,11 +222,12 @@ impl Authority {
     /// A doubtful reading with the source's answers, which were received at this moment.
     pub fn examined(
         &mut self,
-        reading: Listing,
+        reading: impl Into<Arc<Listing>>,
         sent: Moment,
         findings: &Findings,
         received: Moment,
     ) -> Judgement {
+        let reading = reading.into();
         if let Some(refusal) = findings.denied.clone() {
             return self.hold(Distrust::RightsLost(refusal), received);
         }
@@ -333,7 +340,7 @@ impl Authority {
         Judgement::Refused
     }
 
-    fn accept(&mut self, reading: Listing, generation: Generation, sent: Moment) -> Judgement {
+    fn accept(&mut self, reading: Arc<Listing>, generation: Generation, sent: Moment) -> Judgement {
         let broken = self.standing.broken.as_ref();
         if broken.is_some_and(|broken| generation.epoch <= broken.epoch) {
             return Judgement::Refused;
@@ -361,7 +368,7 @@ impl Authority {
         {
             let outline = reading.outline();
             self.accepted = Some(Accepted {
-                listing: Arc::new(reading),
+                listing: reading,
                 outline,
             });
         }

@@ -7,6 +7,7 @@
 //! The head makes a torn file known as such, whatever JSON is left of it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -25,7 +26,7 @@ const HEAD: &str = "tidegate-memory 1";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memory {
     /// The last listing that was believed.
-    pub listing: Listing,
+    pub listing: Arc<Listing>,
     /// The highest generation ever seen.
     pub highest: Generation,
     /// The highest index ever seen.
@@ -155,7 +156,7 @@ impl Memory {
         }
         let index = wire.index;
         Ok(Self {
-            listing: Listing { index, entries },
+            listing: Arc::new(Listing { index, entries }),
             highest: Generation {
                 epoch: wire.epoch,
                 r#gen: wire.r#gen,
@@ -188,10 +189,10 @@ mod tests {
             )
         };
         Memory {
-            listing: Listing {
+            listing: Arc::new(Listing {
                 index: 9,
                 entries: entries.into_iter().map(entry).collect(),
-            },
+            }),
             highest: Generation { epoch: 3, r#gen: 4 },
             table_index: 11,
             broken: Some((2, "older".to_owned())),
