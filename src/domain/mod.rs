@@ -6,6 +6,7 @@
 pub mod answer;
 pub mod authority;
 pub mod directive;
+pub mod evidence;
 pub mod explain;
 pub mod hash;
 pub mod key;
@@ -17,3 +18,4 @@ pub mod request;
 pub mod sentinel;
 pub mod settings;
 pub mod snapshot;
+pub mod word;

@@ -3,7 +3,7 @@
 use super::{Source, sources};
 
 /// What each part may name besides itself and `domain`.
-const MAY_NAME: [(&str, &[&str]); 15] = [
+const MAY_NAME: [(&str, &[&str]); 16] = [
     ("domain", &[]),
     ("clock", &[]),
     ("store", &[]),
@@ -13,17 +13,16 @@ const MAY_NAME: [(&str, &[&str]); 15] = [
     ("metrics", &["clock", "kv", "store"]),
     ("progress", &["clock"]),
     ("telemetry", &["config"]),
-    // These meet only in `store`.
+    ("beliefs", &["clock", "disk", "metrics", "store"]),
+    // These meet only in `store` and what feeds it.
     ("agent", &["clock", "metrics", "progress", "store"]),
     ("http", &["clock", "metrics", "store"]),
-    (
-        "watch",
-        &["clock", "disk", "kv", "metrics", "progress", "store"],
-    ),
+    ("watch", &["beliefs", "clock", "kv", "metrics", "progress"]),
     (
         "serve",
         &[
             "agent",
+            "beliefs",
             "clock",
             "config",
             "disk",
