@@ -5,16 +5,19 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::SignedDuration;
 use tokio::sync::Mutex;
 use tracing::{info, warn};
 
 pub use self::keeper::Keeper;
 use crate::clock::Clock;
-use crate::domain::authority::{Authority, AuthorityName, Moment};
+use crate::domain::authority::{Authority, AuthorityName, Heard, Moment, Offset};
 use crate::domain::listing::Listing;
 use crate::domain::memory::Memory;
+use crate::domain::name::Name;
 use crate::domain::snapshot::{Difference, Placed, Snapshot};
 use crate::store::{Published, Store};
 
@@ -98,6 +101,26 @@ impl Beliefs {
         }
         inner.publish(&self.store, self.clock.moment());
         result
+    }
+
+    /// What came of a question to a peer that was asked at this moment.
+    pub async fn heard(&self, slot: &Name, asked: Moment, heard: Heard) {
+        let now = self.clock.now();
+        let event = self.update(|authority, received| {
+            if let Heard::Word(word) = &heard {
+                let way = SignedDuration::try_from(received.since(asked)).unwrap_or_default();
+                let sent = now.saturating_sub(way).unwrap_or(now);
+                let offset = Offset::measure(word.now, Duration::ZERO, sent, now);
+                authority.clock_of_peer(slot, received, offset);
+            }
+            authority.heard(slot, asked, received, heard);
+        });
+        event.await;
+    }
+
+    /// The edition of a peer's memory that is known here.
+    pub async fn edition_of(&self, slot: &Name) -> Option<u64> {
+        self.inner.lock().await.authority.edition_of(slot)
     }
 
     /// What is published.

@@ -66,8 +66,10 @@ pub struct Authority {
     waiting: bool,
     /// Why the source gave no answer, when that was the last thing heard of it.
     trouble: Option<String>,
-    /// Until then the listing that was agreed on is answered, although a newer one is believed.
-    deferred: Option<Moment>,
+    /// Until then this listing, which was agreed on, is answered even if a newer one is believed.
+    deferral: Option<(Moment, Arc<Listing>)>,
+    /// Until when this replica last agreed, and on what.
+    agreed: Option<(Moment, Arc<Listing>)>,
     peers: Peers,
     clocks: clocks::Clocks,
     edition: u64,
@@ -136,7 +138,8 @@ impl Authority {
             unread: true,
             waiting: true,
             trouble: None,
-            deferred: None,
+            deferral: None,
+            agreed: None,
             peers: Peers::new(peers),
             clocks: clocks::Clocks::default(),
             edition: 0,
@@ -203,7 +206,7 @@ impl Authority {
             peers: self.peer_views(),
             clock: self.clock_off_by(),
             source_clock: self.clocks.of_source(),
-            deferred: self.deferred,
+            deferred: self.deferred_until(),
         }
     }
 
@@ -257,30 +260,33 @@ impl Authority {
         received: Moment,
     ) -> Judgement {
         let reading = reading.into();
-        if let Some(refusal) = findings.denied.clone()
-            && self.holds(Clause::AskByName)
-        {
-            return self.hold(Distrust::RightsLost(refusal), received);
+        let generation = Generation::read(&reading);
+        let highest = self.evidence.highest.epoch;
+        let new_history = generation.as_ref().is_ok_and(|g| g.epoch > highest);
+        let denied = findings.denied.clone();
+        if let Some(refusal) = denied.filter(|_| self.holds(Clause::AskByName)) {
+            self.hold(Distrust::RightsLost(refusal), received);
         }
         // What was heard since may be what makes this reading look old.
         if sent < self.raised && self.holds(Clause::Guard) {
             return Judgement::Refused;
         }
-        let generation = Generation::read(&reading);
-        let highest = self.evidence.highest.epoch;
-        let new_history = generation.as_ref().is_ok_and(|g| g.epoch > highest);
         if !new_history {
             let known = generation.as_ref().ok().copied();
             let (now, seen) = (findings.table_index, self.evidence.table_index);
             let table = (self.knows() && now < seen)
                 .then(|| format!("the store's index is {now}, it was {seen}"));
+            // Missing rights hide keys, and no part of the history.
             if let Some(evidence) = self.went_back(&reading, known).or(table) {
                 return self.suspect(evidence, sent, received);
             }
-            if findings.table_index > self.evidence.table_index && self.knows() {
-                self.evidence.table_index = findings.table_index;
+            if now > seen && self.knows() {
+                self.evidence.table_index = now;
                 self.edition += 1;
             }
+        }
+        if findings.denied.is_some() && self.holds(Clause::AskByName) {
+            return Judgement::Refused;
         }
         let generation = match generation {
             Ok(generation) => generation,
@@ -307,6 +313,8 @@ impl Authority {
             .is_some_and(|believed| believed.outline == *outline);
         let trusted = self.held.is_none() && self.suspected.is_none() && !self.unread;
         if same && trusted {
+            self.note_agreement(received);
+            self.leave_agreement(received);
             self.confirm(sent, received);
         }
         same && trusted
@@ -425,7 +433,8 @@ impl Authority {
             self.raised = received;
             self.edition += 1;
         }
-        self.defer_what_was_agreed(&reading, received);
+        self.note_agreement(received);
+        self.leave_agreement(received);
         let changed = self.believe(reading, generation);
         self.suspected = None;
         self.held = None;
@@ -446,15 +455,42 @@ impl Authority {
         changed
     }
 
-    /// Peers may agree on the old listing until they hear of the new one: answering it at once
-    /// would mean two truths at a time.
-    fn defer_what_was_agreed(&mut self, coming: &Listing, now: Moment) {
-        let before = self.believed.as_ref();
-        let changes = before.is_some_and(|b| !b.listing.same_contents(coming));
-        let agreed = changes && self.standing().name(now) == AuthorityName::Agreed;
-        if agreed && !self.peers.is_empty() && self.holds(Clause::Defer) {
-            self.deferred = Some(now.after(self.times.fresh()));
+    /// Keeps in mind what was agreed on until this event, or may be until the words expire.
+    fn note_agreement(&mut self, now: Moment) {
+        let standing = self.standing();
+        if standing.name(now) == AuthorityName::Agreed
+            && let (Some(until), Some(listing)) = (standing.agreed_until, self.listing())
+        {
+            self.agreed = Some((until, Arc::clone(listing)));
         }
+    }
+
+    /// Comes before a confirmation. Peers may agree on the listing before until they hear that
+    /// this replica does not any more: answering another one at once would mean two truths at a
+    /// time.
+    fn leave_agreement(&mut self, now: Moment) {
+        let confirmed = match self.standing().name(now) {
+            AuthorityName::Current | AuthorityName::Relayed => true,
+            AuthorityName::Agreed
+            | AuthorityName::Starting
+            | AuthorityName::Held
+            | AuthorityName::CutOff => false,
+        };
+        if confirmed || self.peers.is_empty() || !self.holds(Clause::Defer) {
+            return;
+        }
+        let fresh = self.times.fresh();
+        let lately = |(until, _): &(Moment, Arc<Listing>)| now.since(*until) <= fresh;
+        if let Some((_, listing)) = self.agreed.take().filter(lately) {
+            self.deferral = Some((now.after(fresh), listing));
+        }
+    }
+
+    fn deferred_until(&self) -> Option<Moment> {
+        let (until, agreed) = self.deferral.as_ref()?;
+        let now = self.listing()?;
+        let same = Arc::ptr_eq(agreed, now) || agreed.same_contents(now);
+        (!same).then_some(*until)
     }
 
     fn confirm(&mut self, sent: Moment, received: Moment) {

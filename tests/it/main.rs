@@ -15,4 +15,5 @@ mod life_cycle;
 mod limits;
 mod memory;
 mod requests;
+mod sim;
 mod slow;

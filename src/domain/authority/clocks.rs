@@ -17,7 +17,7 @@ pub(super) const OFFSET_SHOWN: Duration = Duration::from_secs(1);
 /// An error of one's own clock above which nothing is answered.
 pub(super) const OFFSET_BORNE: Duration = Duration::from_secs(5);
 /// An offset that was measured longer ago than this says nothing any more.
-const MEASURED_WITHIN: Duration = Duration::from_mins(1);
+const MEASURED_WITHIN: Duration = Duration::from_secs(5);
 
 /// How far another clock is ahead of ours, in milliseconds: nearest to zero of what is possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::order::order;
 use super::vanished::vanished;
 use super::{Authority, AuthorityName, Clause, Distrust, Held, Moment, Offset};
+use crate::domain::listing::Listing;
 use crate::domain::memory::Memory;
 use crate::domain::name::Name;
 use crate::domain::sentinel::Generation;
@@ -166,6 +167,8 @@ impl Authority {
     pub fn heard(&mut self, slot: &Name, asked: Moment, received: Moment, heard: Heard) {
         let stopping_counts = self.holds(Clause::StoppingCounts);
         let silence_counts = self.holds(Clause::SilenceCounts);
+        // Once it is heard that a peer is current, nothing is agreed any more.
+        self.note_agreement(received);
         let Some(peer) = self.peers.find(slot) else {
             return;
         };
@@ -199,7 +202,8 @@ impl Authority {
             Heard::Word(word) => match peer.take(asked, *word) {
                 Ok(memory) => {
                     if let Some(memory) = memory {
-                        self.learn(slot, &memory, asked, received);
+                        let when = Exchange { asked, received };
+                        self.learn(slot, &memory, &when);
                     }
                 }
                 Err(text) => peer.trouble = Some(text),
@@ -261,7 +265,8 @@ impl Authority {
     }
 
     /// MEMORY, RELAY and ADOPT.
-    fn learn(&mut self, slot: &Name, memory: &Arc<Memory>, asked: Moment, received: Moment) {
+    fn learn(&mut self, slot: &Name, memory: &Arc<Memory>, exchange: &Exchange) {
+        let received = exchange.received;
         if let Some((epoch, evidence)) = &memory.broken
             && self.holds(Clause::BrokenStays)
         {
@@ -287,7 +292,8 @@ impl Authority {
         let told = Told {
             listing,
             generation,
-            confirmed: self.confirmed_at(&said, asked, received),
+            confirmed: self.confirmed_at(&said, exchange),
+            received,
         };
         let sees = match said.authority {
             AuthorityName::Current => true,
@@ -301,8 +307,8 @@ impl Authority {
             .confirmed
             .filter(|at| received.since(*at) < self.times.lease())
         {
-            Some(confirmed) if sees => self.relay(&told, confirmed, received),
-            Some(_) | None => self.adopt(&told, said.authority, received),
+            Some(confirmed) if sees => self.relay(&told, confirmed),
+            Some(_) | None => self.adopt(&told, said.authority),
         }
     }
 
@@ -312,20 +318,20 @@ impl Authority {
     }
 
     /// The age that was told was true at some moment after the question.
-    fn confirmed_at(&self, said: &Said, asked: Moment, received: Moment) -> Option<Moment> {
+    fn confirmed_at(&self, said: &Said, exchange: &Exchange) -> Option<Moment> {
         if !self.holds(Clause::RelayAge) {
-            return said.age.map(|_| received);
+            return said.age.map(|_| exchange.received);
         }
         let from = if self.holds(Clause::CountsFromSending) {
-            asked
+            exchange.asked
         } else {
-            received
+            exchange.received
         };
         from.before(said.age?)
     }
 
     /// A peer has the listing confirmed: so it is for us.
-    fn relay(&mut self, told: &Told<'_>, confirmed: Moment, received: Moment) {
+    fn relay(&mut self, told: &Told<'_>, confirmed: Moment) {
         let Some(believed) = &self.believed else {
             if self
                 .evidence
@@ -338,6 +344,7 @@ impl Authority {
             return;
         };
         if believed.listing.same_contents(told.listing) {
+            self.leave_agreement(told.received);
             self.relayed = self.relayed.max(Some(confirmed));
             return;
         }
@@ -353,21 +360,21 @@ impl Authority {
                 self.relayed = Some(confirmed);
                 self.held = Some(Held {
                     cause,
-                    last_answer: received,
+                    last_answer: told.received,
                 });
             }
             return;
         }
         let behind = self.evidence.against(told.listing, told.generation);
         if behind.is_none() && self.is_greater(told) {
-            self.defer_what_was_agreed(told.listing, received);
+            self.leave_agreement(told.received);
             self.take_from_peer(told);
             self.relayed = self.relayed.max(Some(confirmed));
         }
     }
 
     /// Nobody confirms anything: the listing that is further in the history is the better one.
-    fn adopt(&mut self, told: &Told<'_>, authority: AuthorityName, received: Moment) {
+    fn adopt(&mut self, told: &Told<'_>, authority: AuthorityName) {
         let may = match authority {
             AuthorityName::Held | AuthorityName::Starting => false,
             AuthorityName::Current
@@ -375,7 +382,7 @@ impl Authority {
             | AuthorityName::Agreed
             | AuthorityName::CutOff => self.holds(Clause::Adopt),
         };
-        if !may || self.standing().name(received) == AuthorityName::Current {
+        if !may || self.standing().name(told.received) == AuthorityName::Current {
             return;
         }
         let better = match &self.believed {
@@ -408,7 +415,14 @@ impl Authority {
 
 /// A peer's listing.
 struct Told<'a> {
-    listing: &'a Arc<crate::domain::listing::Listing>,
+    listing: &'a Arc<Listing>,
     generation: Generation,
     confirmed: Option<Moment>,
+    received: Moment,
+}
+
+/// A question and its answer.
+struct Exchange {
+    asked: Moment,
+    received: Moment,
 }

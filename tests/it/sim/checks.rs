@@ -1,0 +1,463 @@
+//! What must hold after every step of a history.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate::domain::authority::{Answers, AuthorityName};
+use tidegate::domain::memory::Memory;
+use tokio::time::{Instant, sleep};
+
+use super::consul::{Consul, NARROWED, Rights};
+use super::replica::moment_of;
+use super::world::{POLL_INTERVAL, World};
+
+/// Time from one look to the next.
+const STEP: Duration = Duration::from_millis(100);
+/// What a look may come late, and a message takes at most (0.7 s each way are too late anyway).
+const SLACK: Duration = Duration::from_millis(600);
+/// The servers that poll.
+const SERVERS: usize = 6;
+
+/// The bounds, and the largest values seen.
+pub(super) struct Checker {
+    world: Arc<World>,
+    failures: BTreeMap<&'static str, (f64, String)>,
+    pub(super) worst: BTreeMap<&'static str, f64>,
+    /// Since when a state that is borne for a while lasts.
+    since: BTreeMap<(&'static str, usize), Instant>,
+    /// When two replicas last did not see each other.
+    apart: BTreeMap<(usize, usize), Instant>,
+    /// What each server was told last: the place in what happened.
+    told: [u64; SERVERS],
+    /// Servers' times: each polls a replica of its choice once per interval.
+    next_poll: [Instant; SERVERS],
+    poll_choice: usize,
+    /// Whether the story tells each step.
+    traces: bool,
+}
+
+/// One replica at one moment.
+#[derive(Debug, Clone)]
+pub(super) struct Look {
+    pub(super) number: usize,
+    pub(super) name: AuthorityName,
+    pub(super) answer: Option<Answered>,
+    reason: String,
+    memory: Option<Arc<Memory>>,
+    born: Instant,
+    saw_it: Option<Instant>,
+    clock_error: i64,
+    clock_since: Instant,
+}
+
+/// What it answers from.
+#[derive(Debug, Clone)]
+pub(super) struct Answered {
+    pub(super) seq: u64,
+    replaced: Option<Instant>,
+    /// Some keys are missing that this version has.
+    cut: bool,
+    epoch: u64,
+    /// From what was agreed on before.
+    deferred: bool,
+}
+
+impl Look {
+    fn broken(&self) -> u64 {
+        let memory = self.memory.as_ref();
+        memory
+            .and_then(|memory| memory.broken.as_ref())
+            .map_or(0, |broken| broken.0)
+    }
+
+    /// Whether what it knows shows that Consul's present state is an older one.
+    fn proves(&self, consul: &Consul) -> bool {
+        let (now, Some(memory)) = (consul.now(), &self.memory) else {
+            return false;
+        };
+        let lower_table = now.table_index < memory.evidence.table_index;
+        now.generation.map_or(lower_table, |generation| {
+            let listing = now.view(Rights::Full);
+            let against = memory.evidence.against(&listing, generation).is_some();
+            against || (generation.epoch == memory.evidence.highest.epoch && lower_table)
+        })
+    }
+
+    fn text(&self) -> String {
+        let answer = self.answer.as_ref().map_or_else(String::new, |answer| {
+            let cut = if answer.cut { " cut" } else { "" };
+            format!(" seq {}{cut}", answer.seq)
+        });
+        let reason = match self.name {
+            AuthorityName::CutOff | AuthorityName::Held => self.reason.as_str(),
+            AuthorityName::Current
+            | AuthorityName::Relayed
+            | AuthorityName::Agreed
+            | AuthorityName::Starting => "",
+        };
+        format!("r{}:{}{answer} {reason}", self.number, self.name.as_str())
+    }
+}
+
+pub(super) fn texts(looks: &[Look]) -> String {
+    looks.iter().map(Look::text).collect::<Vec<_>>().join(", ")
+}
+
+/// Every process as it is now.
+pub(super) fn look(world: &World) -> Vec<Look> {
+    let state = world.state();
+    let mut looks = Vec::new();
+    for (number, replica) in state.replicas.iter().enumerate() {
+        let Some(store) = replica
+            .store
+            .as_ref()
+            .filter(|_| replica.up && !replica.suspended)
+        else {
+            continue;
+        };
+        let (published, now) = (store.load(), moment_of(world, number));
+        let answer = published.answering(now).map(|snapshot| {
+            let has = |path: &str| snapshot.placed().any(|placed| placed.path == path);
+            let rights = if NARROWED.iter().any(|path| has(path)) {
+                Rights::Full
+            } else {
+                Rights::Subset
+            };
+            let version = state.consul.of(snapshot.generation, snapshot.index, rights);
+            let cut = |path: &&str| version.entries.contains_key(*path) && !has(path);
+            Answered {
+                seq: version.seq,
+                replaced: version.replaced,
+                cut: NARROWED.iter().any(cut),
+                epoch: snapshot.generation.epoch,
+                deferred: published.standing.answers(now) == Answers::WhatWasAgreed,
+            }
+        });
+        looks.push(Look {
+            number,
+            name: published.standing.name(now),
+            answer,
+            reason: published.standing.verdict(now).reason,
+            memory: published
+                .memory
+                .as_ref()
+                .map(|(_, memory)| Arc::clone(memory)),
+            born: replica.born,
+            saw_it: replica.saw_it,
+            clock_error: replica.clock_error,
+            clock_since: replica.clock_since,
+        });
+    }
+    looks
+}
+
+impl Checker {
+    pub(super) fn new(world: &Arc<World>) -> Self {
+        let next_poll = std::array::from_fn(|server| {
+            Instant::now() + POLL_INTERVAL.mul_f64((server + 1) as f64 / SERVERS as f64)
+        });
+        Self {
+            world: Arc::clone(world),
+            failures: BTreeMap::new(),
+            worst: BTreeMap::new(),
+            since: BTreeMap::new(),
+            apart: BTreeMap::new(),
+            told: [0; SERVERS],
+            next_poll,
+            poll_choice: 0,
+            traces: std::env::var_os("TIDEGATE_SIM_TRACE").is_some(),
+        }
+    }
+
+    /// Looks for so long.
+    pub(super) async fn watch(&mut self, span: Duration) {
+        let end = Instant::now() + span;
+        while Instant::now() < end {
+            self.step();
+            sleep(STEP).await;
+        }
+    }
+
+    /// Looks until this holds, at most for so long. Returns after how many seconds it did.
+    pub(super) async fn watch_until(
+        &mut self,
+        most: Duration,
+        holds: impl Fn(&[Look]) -> bool,
+    ) -> Option<f64> {
+        let begin = Instant::now();
+        while begin.elapsed() < most {
+            self.step();
+            if holds(&look(&self.world)) {
+                return Some(begin.elapsed().as_secs_f64());
+            }
+            sleep(STEP).await;
+        }
+        None
+    }
+
+    pub(super) fn fail(&mut self, rule: &'static str, text: &str) {
+        let at = self.world.elapsed().as_secs_f64();
+        if !self.failures.contains_key(rule) {
+            self.world.note(&format!("!!! {rule}: {text}"));
+        }
+        self.failures
+            .entry(rule)
+            .or_insert_with(|| (at, text.to_owned()));
+    }
+
+    pub(super) fn failures(&self) -> Vec<String> {
+        let text = |(rule, (at, text)): (&&'static str, &(f64, String))| {
+            format!("{rule} at {at:.2}: {text}")
+        };
+        self.failures
+            .iter()
+            .map(|(rule, why)| text((rule, why)))
+            .collect()
+    }
+
+    pub(super) fn measure(&mut self, what: &'static str, value: f64) {
+        let worst = self.worst.entry(what).or_default();
+        *worst = worst.max(value);
+    }
+
+    fn step(&mut self) {
+        let looks = look(&self.world);
+        if self.traces {
+            self.world.note(&texts(&looks));
+        }
+        self.note_links();
+        self.check_staleness(&looks);
+        self.check_two_truths(&looks);
+        self.check_went_back(&looks);
+        self.check_clocks(&looks);
+        self.poll(&looks);
+    }
+
+    /// For how long a state has lasted.
+    fn lasts(&mut self, what: &'static str, who: usize, holds: bool) -> Duration {
+        if !holds {
+            self.since.remove(&(what, who));
+            return Duration::ZERO;
+        }
+        self.since
+            .entry((what, who))
+            .or_insert_with(Instant::now)
+            .elapsed()
+    }
+
+    fn note_links(&mut self) {
+        let state = self.world.state();
+        for a in 0..self.world.count {
+            for b in 0..self.world.count {
+                let (one, other) = (&state.replicas[a], &state.replicas[b]);
+                let well = |slot: &super::world::Slot| slot.up && !slot.suspended;
+                let link = !state.cut.contains(&(a, b)) && !state.cut.contains(&(b, a));
+                if a != b && !(link && well(one) && well(other)) {
+                    self.apart.insert((a, b), Instant::now());
+                }
+            }
+        }
+    }
+
+    /// Since when two replicas see each other.
+    fn together(&self, a: usize, b: usize) -> Duration {
+        self.apart
+            .get(&(a, b))
+            .copied()
+            .unwrap_or(self.world.begin)
+            .elapsed()
+    }
+
+    fn check_staleness(&mut self, looks: &[Look]) {
+        let lease = World::times().lease();
+        for look in looks {
+            let Some(answer) = &look.answer else {
+                continue;
+            };
+            let stale = answer.replaced.map_or(Duration::ZERO, |at| at.elapsed());
+            if look.name == AuthorityName::Agreed || answer.deferred {
+                continue;
+            }
+            self.measure("staleness", stale.as_secs_f64());
+            if stale > lease + Duration::from_millis(10) {
+                self.fail("1 stale", &format!("{} for {stale:?}", look.text()));
+            }
+        }
+    }
+
+    fn check_two_truths(&mut self, looks: &[Look]) {
+        let lease = World::times().lease();
+        let answers: Vec<_> = looks
+            .iter()
+            .filter_map(|look| look.answer.as_ref())
+            .collect();
+        let newest = answers.iter().map(|answer| answer.seq).max().unwrap_or(0);
+        let old = |answer: &&&Answered| {
+            answer.seq < newest && answer.replaced.is_some_and(|at| at.elapsed() > lease)
+        };
+        let differ = answers.iter().any(|answer| old(&answer));
+        let lasts = self.lasts("two truths", 0, differ);
+        self.measure("two truths at once", lasts.as_secs_f64());
+        if lasts > World::times().fresh() + SLACK {
+            self.fail("2 two truths", &texts(looks));
+        }
+        let first = answers.first();
+        let subset = first.is_some_and(|first| {
+            answers
+                .iter()
+                .any(|answer| answer.cut != first.cut && answer.seq == first.seq)
+        });
+        let lasts = self.lasts("a part beside the whole", 0, subset);
+        if lasts > World::times().fresh() + lease + SLACK {
+            self.fail("2 a part beside the whole", &texts(looks));
+        }
+        self.check_after_agreeing(looks);
+    }
+
+    /// Of replicas that agreed, none answers something newer while another still answers that.
+    fn check_after_agreeing(&mut self, looks: &[Look]) {
+        let lately = World::times().fresh();
+        let agrees = |look: &Look| {
+            let deferred = look.answer.as_ref().is_some_and(|answer| answer.deferred);
+            look.name == AuthorityName::Agreed || deferred
+        };
+        let mut left = Vec::new();
+        for look in looks {
+            let since = ("agreed", look.number);
+            if agrees(look) {
+                self.since.insert(since, Instant::now());
+            }
+            let last = self.since.get(&since);
+            left.push(!agrees(look) && last.is_some_and(|at| at.elapsed() < lately));
+        }
+        if self.world.state().went_back.is_some() {
+            return;
+        }
+        let seq = |look: &Look| look.answer.as_ref().map(|answer| answer.seq);
+        let mut beside = None;
+        for (look, left) in looks.iter().zip(left) {
+            let older = |other: &&Look| {
+                left && agrees(other) && seq(other).is_some() && seq(other) < seq(look)
+            };
+            if let Some(other) = looks.iter().find(older) {
+                beside = Some(format!("{} beside {}", look.text(), other.text()));
+            }
+        }
+        // A confirmation that comes late may lapse at once, and others agree again.
+        let lasts = self.lasts("after agreeing", 0, beside.is_some());
+        self.measure("old and new right after agreeing", lasts.as_secs_f64());
+        if let Some(text) = beside.filter(|_| lasts > Duration::from_millis(300)) {
+            self.fail("2 old and new right after agreeing", &text);
+        }
+    }
+
+    fn check_went_back(&mut self, looks: &[Look]) {
+        let lease = World::times().lease();
+        let fresh = World::times().fresh();
+        let (went_back, proves): (_, Vec<bool>) = {
+            let state = self.world.state();
+            let proves = |look: &Look| look.proves(&state.consul);
+            (state.went_back, looks.iter().map(proves).collect())
+        };
+        let mut proven = Vec::new();
+        let mut held = Vec::new();
+        for (look, proves) in looks.iter().zip(proves) {
+            let epoch = look
+                .memory
+                .as_ref()
+                .map_or(0, |memory| memory.evidence.highest.epoch);
+            let proof = look.broken() >= epoch && epoch > 0
+                || (look.name == AuthorityName::Current && proves);
+            proven.push(self.lasts("proof", look.number, proof && went_back.is_some()));
+            held.push(self.lasts("held", look.number, look.name == AuthorityName::Held));
+        }
+        let Some((at, from)) = went_back else {
+            return;
+        };
+        for (place, look) in looks.iter().enumerate() {
+            let Some(answer) = look.answer.as_ref().filter(|answer| answer.seq >= from) else {
+                continue;
+            };
+            let others = |a: &Look| a.number != look.number;
+            if at.elapsed() > lease {
+                let saw = look
+                    .saw_it
+                    .is_some_and(|saw| saw.elapsed() > Duration::from_millis(700));
+                if saw && look.born.elapsed() > lease {
+                    self.fail("3 answers what it saw to be old", &look.text());
+                }
+                let limit = lease + STEP;
+                let known = looks.iter().enumerate().any(|(other, peer)| {
+                    others(peer)
+                        && proven[other] > limit
+                        && self.together(look.number, peer.number) > lease
+                        && peer.broken() >= answer.epoch
+                });
+                if proven[place] > limit || known {
+                    self.fail("3 answers what went back", &look.text());
+                }
+            }
+            if at.elapsed() > lease * 2 {
+                let beside = looks.iter().enumerate().any(|(other, peer)| {
+                    let knows = peer.broken() >= answer.epoch
+                        || peer.saw_it.is_some_and(|saw| saw.elapsed() > fresh);
+                    others(peer)
+                        && knows
+                        && held[other] > fresh + Duration::from_millis(200)
+                        && self.together(look.number, peer.number) > lease
+                });
+                if beside {
+                    self.fail("3 answers beside one that is held", &look.text());
+                }
+            }
+        }
+    }
+
+    /// A replica whose clock is far off, and that hears two others, is silent.
+    fn check_clocks(&mut self, looks: &[Look]) {
+        for look in looks {
+            let off = look.clock_error.unsigned_abs() > 6_000;
+            let lately = Duration::from_secs(6);
+            let sees = looks.iter().filter(|other| {
+                other.number != look.number
+                    && self.together(look.number, other.number) > lately
+                    && other.born.elapsed() > lately
+            });
+            let hears = sees.count() >= 2;
+            let long = look.clock_since.elapsed() > lately && look.born.elapsed() > lately;
+            if off && hears && long && look.answer.is_some() && look.clock_error > 0 {
+                self.fail("6 answers by a wrong clock", &look.text());
+            }
+        }
+    }
+
+    /// Each server polls one of the replicas per interval, as behind a balancer.
+    fn poll(&mut self, looks: &[Look]) {
+        for server in 0..SERVERS {
+            if Instant::now() < self.next_poll[server] {
+                continue;
+            }
+            self.next_poll[server] += POLL_INTERVAL;
+            self.poll_choice += 1;
+            let choice = (self.poll_choice * 7 + server) % self.world.count;
+            let Some(look) = looks.iter().find(|look| look.number == choice) else {
+                continue;
+            };
+            let Some(answer) = &look.answer else {
+                continue;
+            };
+            let told = std::mem::replace(&mut self.told[server], answer.seq);
+            let knows_newer = looks
+                .iter()
+                .any(|other| other.answer.as_ref().is_some_and(|newer| newer.seq >= told));
+            if answer.seq < told && knows_newer {
+                let (before, after) = (told, look.text());
+                self.fail(
+                    "2 new to old at one server",
+                    &format!("seq {before}, then {after}"),
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Histories of faults, each from one seed: the production watcher, judgement and peers of several
+//! replicas against a simulated Consul and network, on simulated time. A failure prints the seed
+//! and the story.
+//!
+//! `TIDEGATE_SIM_SEEDS=20000 cargo nextest run --release sim::` runs more of them, and
+//! `TIDEGATE_SIM_FIRST=4711 TIDEGATE_SIM_SEEDS=1` one of them again.
+
+#![allow(
+    clippy::print_stdout,
+    reason = "figures and stories are for who reads the output"
+)]
+
+mod checks;
+mod consul;
+mod replica;
+mod story;
+mod world;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate::domain::authority::{AuthorityName, Clause};
+
+use self::checks::{Checker, look};
+use self::story::{Fleet, accept};
+use self::world::World;
+
+/// Histories in an ordinary run.
+const SEEDS: u64 = 200;
+/// All replicas are current after everything is healed within this.
+const HEALED_WITHIN: Duration = Duration::from_secs(12);
+
+/// What came of one history.
+struct Outcome {
+    failures: Vec<String>,
+    story: Vec<String>,
+    worst: BTreeMap<&'static str, f64>,
+}
+
+fn number_from(variable: &str, default: u64) -> u64 {
+    match std::env::var(variable) {
+        Ok(text) => text
+            .parse()
+            .unwrap_or_else(|_| panic!("{variable} is no number: {text:?}")),
+        Err(_) => default,
+    }
+}
+
+fn run(seed: u64, count: usize, without: Option<Clause>) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    runtime.block_on(history(seed, count, without))
+}
+
+async fn history(seed: u64, count: usize, without: Option<Clause>) -> Outcome {
+    let world = World::new(seed, count, without);
+    let mut fleet = Fleet::start(&world);
+    let mut checker = Checker::new(&world);
+    {
+        let suffering = fleet.suffer();
+        tokio::pin!(suffering);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut suffering => break,
+                () = checker.watch(Duration::from_millis(100)) => {}
+            }
+        }
+    }
+    if fleet.has_died() {
+        checker.fail("7 a process ended by itself", "");
+    }
+    heal(&world, &mut fleet, &mut checker).await;
+    outage_for_all(&world, &mut fleet, &mut checker).await;
+    let story = world.state().story.clone();
+    Outcome {
+        failures: checker.failures(),
+        story,
+        worst: checker.worst,
+    }
+}
+
+fn all_current(world: &Arc<World>) -> impl Fn(&[checks::Look]) -> bool {
+    let world = Arc::clone(world);
+    move |looks| {
+        let seq = world.state().consul.now().seq;
+        let right = |look: &checks::Look| {
+            look.name == AuthorityName::Current
+                && look.answer.as_ref().is_some_and(|answer| answer.seq == seq)
+        };
+        looks.len() == world.count && looks.iter().all(right)
+    }
+}
+
+async fn heal(world: &Arc<World>, fleet: &mut Fleet, checker: &mut Checker) {
+    world.heal();
+    fleet.bring_back();
+    world.note("HEALED");
+    let went_back = world.state().went_back.is_some();
+    if went_back {
+        checker.watch(Duration::from_secs(1)).await;
+        accept(world, &mut world.state());
+    }
+    match checker.watch_until(HEALED_WITHIN, all_current(world)).await {
+        Some(seconds) => checker.measure("healed", seconds),
+        None => {
+            checker.fail("4 not healed", &checks::texts(&look(world)));
+        }
+    }
+    checker.watch(Duration::from_secs(8)).await;
+    // A slow read makes one relayed for a moment.
+    let seq = world.state().consul.now().seq;
+    let kept = |look: &checks::Look| look.answer.as_ref().is_some_and(|answer| answer.seq == seq);
+    if !look(world).iter().all(kept) {
+        checker.fail("4 not kept", &checks::texts(&look(world)));
+    }
+}
+
+/// Consul is gone for all; then one replica is dead, comes back without its disk, and is out of
+/// sight.
+async fn outage_for_all(world: &Arc<World>, fleet: &mut Fleet, checker: &mut Checker) {
+    let all_answer = |looks: &[checks::Look]| looks.iter().all(|look| look.answer.is_some());
+    story::outage(world, &mut world.state(), 1_000.0, false);
+    checker
+        .watch(World::times().lease() + World::times().light_read())
+        .await;
+    let times = World::times();
+    let round = times.fresh() + times.question() + times.answer_time_max();
+    match checker
+        .watch_until(Duration::from_secs(6), all_answer)
+        .await
+    {
+        Some(seconds) => checker.measure("agreed", seconds),
+        None => checker.fail("5 not agreed", &checks::texts(&look(world))),
+    }
+    if world.count == 1 {
+        return;
+    }
+    checker.watch(round).await;
+    fleet.crash(0, false);
+    match checker
+        .watch_until(Duration::from_secs(2), all_answer)
+        .await
+    {
+        Some(seconds) => checker.measure("agreed beside a dead one", seconds),
+        None => checker.fail("5 one dead", &checks::texts(&look(world))),
+    }
+    fleet.restart(0, false);
+    let back = |looks: &[checks::Look]| {
+        let seqs: Vec<_> = looks
+            .iter()
+            .filter_map(|l| l.answer.as_ref().map(|a| a.seq))
+            .collect();
+        seqs.len() == world.count && seqs.windows(2).all(|pair| pair[0] == pair[1])
+    };
+    match checker.watch_until(Duration::from_secs(8), back).await {
+        Some(seconds) => checker.measure("restarted without disk", seconds),
+        None => checker.fail("5 restart without disk", &checks::texts(&look(world))),
+    }
+    fleet.crash(0, true);
+    checker.watch(Duration::from_secs(4)).await;
+    if look(world).iter().any(|look| look.answer.is_some()) {
+        checker.fail("5 one out of sight", &checks::texts(&look(world)));
+    }
+}
+
+/// Runs histories until one fails, and tells it.
+fn hold(first: u64, seeds: u64, count: usize) {
+    let mut worst: BTreeMap<&str, f64> = BTreeMap::new();
+    for seed in first..first + seeds {
+        let outcome = run(seed, count, None);
+        if !outcome.failures.is_empty() {
+            let story = outcome.story.join("\n");
+            panic!(
+                "seed {seed}, {count} replicas:\n{story}\n{}\nagain: TIDEGATE_SIM_FIRST={seed} \
+                 TIDEGATE_SIM_SEEDS=1",
+                outcome.failures.join("\n")
+            );
+        }
+        for (what, value) in outcome.worst {
+            let known = worst.entry(what).or_default();
+            *known = known.max(value);
+        }
+    }
+    println!(
+        "{seeds} histories of {count} replicas from seed {first}; at most, in seconds: {worst:.2?}"
+    );
+}
+
+fn seeds() -> (u64, u64) {
+    (
+        number_from("TIDEGATE_SIM_FIRST", 1),
+        number_from("TIDEGATE_SIM_SEEDS", SEEDS),
+    )
+}
+
+#[test]
+fn three_replicas_keep_all_bounds_over_many_histories() {
+    let (first, seeds) = seeds();
+    hold(first, seeds, 3);
+}
+
+#[test]
+fn one_seed_is_one_history() {
+    for seed in 1..=5 {
+        let stories = [(); 2].map(|()| run(seed, 3, None).story);
+        assert_eq!(stories[0], stories[1], "seed {seed}");
+    }
+}
