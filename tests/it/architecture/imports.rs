@@ -3,19 +3,20 @@
 use super::{Source, sources};
 
 /// What each part may name besides itself and `domain`.
-const MAY_NAME: [(&str, &[&str]); 15] = [
+const MAY_NAME: [(&str, &[&str]); 16] = [
     ("domain", &[]),
     ("clock", &[]),
     ("store", &[]),
     ("kv", &["clock"]),
     ("disk", &[]),
+    ("fleet", &["clock", "disk", "store"]),
     ("config", &["kv"]),
-    ("metrics", &["clock", "kv", "store"]),
+    ("metrics", &["clock", "fleet", "kv", "store"]),
     ("progress", &["clock"]),
     ("telemetry", &["config"]),
-    // These meet only in `store`.
-    ("agent", &["clock", "metrics", "progress", "store"]),
-    ("http", &["clock", "metrics", "store"]),
+    // These meet only in `store` and `fleet`.
+    ("agent", &["clock", "fleet", "metrics", "progress", "store"]),
+    ("http", &["clock", "fleet", "metrics", "store"]),
     (
         "watch",
         &["clock", "disk", "kv", "metrics", "progress", "store"],
@@ -27,6 +28,7 @@ const MAY_NAME: [(&str, &[&str]); 15] = [
             "clock",
             "config",
             "disk",
+            "fleet",
             "http",
             "kv",
             "metrics",
