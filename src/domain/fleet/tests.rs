@@ -311,7 +311,10 @@ fn a_view_names_who_is_missing_behind_and_doubled_and_is_bounded() {
     };
     let view = show(&Filter::default());
     assert_eq!(
-        (&view["nodes_silent"], &view["rows_behind"]),
+        (
+            &view["totals"]["nodes_silent"],
+            &view["totals"]["rows_behind"]
+        ),
         (&1.into(), &8_197.into())
     );
     assert_eq!(
@@ -333,7 +336,7 @@ fn a_view_names_who_is_missing_behind_and_doubled_and_is_bounded() {
         server: Some("web/".to_owned()),
     });
     assert_eq!(
-        (&view["rows"], &view["rows_left_out"]),
+        (&view["totals"]["rows"], &view["rows_left_out"]),
         (&8_198.into(), &0.into())
     );
     let row = &view["nodes"][0]["rows"][0];

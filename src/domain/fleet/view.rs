@@ -39,8 +39,7 @@ pub struct View {
     /// Whether every replica has reported.
     complete: bool,
     newest: Option<WireVersion>,
-    #[serde(flatten)]
-    summary: Summary,
+    totals: Summary,
     replicas: Vec<ReplicaView>,
     problems: Vec<ProblemView>,
     /// Rows that have not been told the newest listing.
@@ -134,7 +133,7 @@ impl View {
             at: now,
             complete: missing.is_empty(),
             newest: judge.newest.map(Into::into),
-            summary: judge.summary(&merged.nodes),
+            totals: judge.summary(&merged.nodes),
             replicas: replicas
                 .chain(missing.iter().map(ReplicaView::missing))
                 .collect(),
