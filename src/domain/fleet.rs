@@ -24,7 +24,11 @@ use super::sentinel::Generation;
 use super::snapshot::Snapshot;
 
 /// The most rows that one replica knows. A large site has 3,700, 100 nodes with 60 servers 6,000.
+/// With the nodes below they take 48 MiB at most, every name as long as it may be; a real row takes
+/// 300 bytes.
 pub const ROWS_MAX: usize = 65_536;
+/// The most nodes that one replica knows. A node costs as much as ten of its rows.
+pub const NODES_MAX: usize = 4_096;
 /// The most zones that are kept of one node: it stands in one, until somebody corrects it.
 pub const ZONES_MAX: usize = 4;
 

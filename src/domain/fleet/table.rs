@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Identity, Node, Polled, Row, span};
+use super::{Identity, NODES_MAX, Node, Polled, Row, span};
 use crate::domain::name::Name;
 
 /// How long a silent row stays known: over a night and a weekend's first half it is still seen to
 /// be missing, and a node that was taken away is not shown for ever.
 pub const FORGET_AFTER: Duration = Duration::from_hours(24);
 
-/// Which part of the rows makes room at once when all places are taken: finding the longest silent
-/// ones looks at each row.
+/// Which part of the rows, or nodes, makes room at once when all places are taken: finding the
+/// longest silent ones looks at each row.
 const EVICTED_PART: usize = 64;
 
 /// The rows that asked this replica.
@@ -23,6 +23,32 @@ pub struct Table {
     rows: usize,
     rows_max: usize,
     dropped: u64,
+}
+
+/// The longest silent ones of many.
+struct Eviction {
+    /// The last poll of the one among them that polled last.
+    youngest: Timestamp,
+    left: usize,
+}
+
+impl Eviction {
+    fn of(mut lasts: Vec<Timestamp>, count: usize) -> Self {
+        let left = count.min(lasts.len());
+        let youngest = left
+            .checked_sub(1)
+            .map(|at| *lasts.select_nth_unstable(at).1);
+        Self {
+            youngest: youngest.unwrap_or(Timestamp::MIN),
+            left,
+        }
+    }
+
+    fn takes(&mut self, last: Timestamp) -> bool {
+        let takes = last <= self.youngest && self.left > 0;
+        self.left -= usize::from(takes);
+        takes
+    }
 }
 
 impl Table {
@@ -47,7 +73,7 @@ impl Table {
             ..Self::new(rows_max)
         };
         table.tend(now);
-        table.make_room(0);
+        table.make_room(0, 0);
         table
     }
 
@@ -62,7 +88,8 @@ impl Table {
             row.add(identity.address, polled);
             return;
         }
-        self.make_room(1);
+        let new = !self.nodes.contains_key(&identity.node);
+        self.make_room(usize::from(new), 1);
         let node = self.nodes.entry(identity.node.clone()).or_default();
         if node.rows.is_empty() {
             node.add(identity, polled);
@@ -100,29 +127,28 @@ impl Table {
         self.dropped
     }
 
-    /// The longest silent rows make room for `count` more.
-    fn make_room(&mut self, count: usize) {
-        let needed = (self.rows + count).saturating_sub(self.rows_max);
-        if needed == 0 {
-            return;
-        }
-        let mut lasts: Vec<_> = self
-            .nodes
-            .values()
-            .flat_map(|node| node.rows.values().map(|row| row.last))
-            .collect();
-        let mut left = needed.max(self.rows_max / EVICTED_PART).min(lasts.len());
-        if left == 0 {
-            return;
-        }
-        let (_, youngest, _) = lasts.select_nth_unstable(left - 1);
-        let youngest = *youngest;
+    /// The longest silent nodes and rows make room for so many more.
+    fn make_room(&mut self, nodes: usize, rows: usize) {
         let before = self.rows;
-        self.retain(|row| {
-            let stays = row.last > youngest || left == 0;
-            left -= usize::from(!stays);
-            stays
-        });
+        let lasts = |node: &Node| node.polled().map_or(Timestamp::MIN, |(_, last)| last);
+        if self.nodes.len() + nodes > NODES_MAX {
+            let excess = self.nodes.len() + nodes - NODES_MAX;
+            let all = self.nodes.values().map(lasts).collect();
+            let mut goes = Eviction::of(all, excess.max(NODES_MAX / EVICTED_PART));
+            let rows = &mut self.rows;
+            self.nodes.retain(|_, node| {
+                let stays = !goes.takes(lasts(node));
+                *rows -= if stays { 0 } else { node.rows.len() };
+                stays
+            });
+        }
+        if self.rows + rows > self.rows_max {
+            let excess = self.rows + rows - self.rows_max;
+            let all = self.nodes.values().flat_map(|node| node.rows.values());
+            let all = all.map(|row| row.last).collect();
+            let mut goes = Eviction::of(all, excess.max(self.rows_max / EVICTED_PART));
+            self.retain(|row| !goes.takes(row.last));
+        }
         self.dropped += (before - self.rows) as u64;
     }
 

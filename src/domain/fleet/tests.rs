@@ -204,6 +204,27 @@ fn the_longest_silent_rows_make_room() {
 }
 
 #[test]
+fn the_longest_silent_nodes_make_room() {
+    let mut table = Table::new(ROWS_MAX);
+    for node in 0..=NODES_MAX {
+        let millis = i64::try_from(node).unwrap();
+        poll(&mut table, &format!("lb-{node}"), "web/a", millis);
+        poll(&mut table, &format!("lb-{node}"), "web/b", millis);
+        assert!(table.nodes().len() <= NODES_MAX);
+    }
+    let evicted = NODES_MAX / 64;
+    assert_eq!(table.nodes().len(), NODES_MAX + 1 - evicted);
+    assert_eq!(table.dropped(), 2 * evicted as u64);
+    for (node, there) in [(evicted - 1, false), (evicted, true), (NODES_MAX, true)] {
+        assert_eq!(
+            table.nodes().contains_key(&*format!("lb-{node}")),
+            there,
+            "{node}"
+        );
+    }
+}
+
+#[test]
 fn a_node_is_forgotten_after_a_day_or_when_told() {
     let mut table = Table::new(10);
     let day = i64::try_from(FORGET_AFTER.as_millis()).unwrap();
