@@ -23,8 +23,8 @@ pub(super) struct Forget {
     /// The node's whole name, as the fleet view shows it.
     #[arg(value_name = "NODE")]
     node: String,
-    /// The HTTP listener of a replica on this machine, such as <http://127.0.0.1:8791>; more than
-    /// once for more than one. [default: the one of the configuration]
+    /// The HTTP listener of a replica on this machine, http://HOST:PORT; more than once for more
+    /// than one. [default: the one of the configuration]
     #[arg(long = "replica", value_name = "URL")]
     replicas: Vec<String>,
     #[command(flatten)]
