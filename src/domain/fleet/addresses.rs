@@ -140,7 +140,7 @@ mod tests {
         check(&[(a, 0, 55), (b, 51, 100)], 100, &[]);
         check(&[(a, 0, 56), (b, 51, 100)], 100, &[a, b]);
         // It came back to the first one after a long silence.
-        check(&[(a, 0, 10), (b, 0, 9), (a, 80, 100)], 100, &[]);
+        check(&[(a, 0, 10), (b, 12, 84), (a, 80, 100)], 100, &[]);
         // Polled in turns, seen in pieces.
         check(
             &[(a, 0, 0), (b, 1, 1), (a, 30, 30), (b, 31, 31)],
