@@ -175,14 +175,16 @@ impl RunningAgent {
 /// A store with the listing in force for an hour.
 fn in_force() -> Store {
     let times = Times::from_poll_interval(std::time::Duration::from_hours(1));
-    let mut authority = Authority::new(times);
+    let mut authority = Authority::new(times, []);
     let now = clock::moment();
     let judgement = authority.listed(LISTING.clone(), now, now);
     assert_eq!(judgement, Judgement::Accepted { changed: true });
-    let store = Store::new(authority.standing().clone());
+    let store = Store::new(authority.standing());
     store.publish(Published {
         snapshot: Some(Arc::clone(&SNAPSHOT)),
-        standing: authority.standing().clone(),
+        agreed: None,
+        standing: authority.standing(),
+        memory: None,
     });
     store
 }

@@ -83,17 +83,21 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::domain::evidence::Evidence;
     use crate::domain::listing::Listing;
     use crate::domain::sentinel::Generation;
 
     fn memory(index: u64) -> Memory {
         Memory {
-            listing: Arc::new(Listing {
+            listing: Some(Arc::new(Listing {
                 index,
                 ..Listing::default()
-            }),
-            highest: Generation { epoch: 1, r#gen: 2 },
-            table_index: index,
+            })),
+            evidence: Evidence {
+                highest: Generation { epoch: 1, r#gen: 2 },
+                table_index: index,
+                ..Evidence::default()
+            },
             broken: None,
             at: jiff::Timestamp::UNIX_EPOCH,
         }

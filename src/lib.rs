@@ -37,6 +37,7 @@
 //! ```
 
 pub mod agent;
+pub mod beliefs;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -11,6 +11,8 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +20,8 @@ use tracing::{error, info, warn};
 
 use self::signals::{Order, Signals};
 use crate::agent::{self, Agent};
+use crate::beliefs::{Beliefs, Keep, Keeper};
+use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::disk::Disk;
 use crate::domain::authority::{Authority, Times};
@@ -30,7 +34,7 @@ use crate::metrics::{Metrics, SourceCounters};
 use crate::progress::Progress;
 use crate::store::Store;
 use crate::telemetry::LogFilter;
-use crate::watch::{Keeper, Watcher};
+use crate::watch::{self, Watcher};
 
 /// Descriptors kept for everything that is not an agent connection: the source, HTTP, files.
 const DESCRIPTORS_RESERVED: u64 = 256;
@@ -159,20 +163,18 @@ impl Parts {
         let tokens = Tokens::default();
         let source = Arc::new(source);
         let times = Times::from_poll_interval(config.poll_interval);
-        let store = Arc::new(Store::new(Authority::new(times).standing().clone()));
         let counters = Arc::new(SourceCounters::default());
-        let mut watcher = Watcher::new(
-            Arc::clone(&source),
-            config.prefix.clone(),
+        let beliefs = believe(config, times, &counters)?;
+        let store = Arc::clone(beliefs.store());
+        let watcher = Watcher::new(watch::Parts {
+            kv: Arc::clone(&source),
+            prefix: config.prefix.clone(),
             times,
-            Arc::clone(&store),
-            Arc::clone(&counters),
-        );
-        if let Some(folder) = &config.data_dir {
-            let (keeper, memory) = remember(folder, &config.prefix, Arc::clone(&counters))
-                .with_context(|| format!("data_dir: {}", folder.display()))?;
-            watcher = watcher.remembering(keeper, memory);
-        }
+            beliefs,
+            clock: Arc::new(SystemClock),
+            counters: Arc::clone(&counters),
+            rng: StdRng::from_rng(&mut rand::rng()),
+        });
         let watcher = watcher.run(tokens.rest.clone(), progress.of_the_watcher());
         let (fleet, kept) = fleet(config, &store, &bound.agent)?;
         let pages = Pages {
@@ -258,6 +260,29 @@ fn fleet(
     Ok((Arc::new(fleet), file))
 }
 
+/// What is believed at the start: what was kept, or nothing.
+fn believe(
+    config: &Config,
+    times: Times,
+    counters: &Arc<SourceCounters>,
+) -> anyhow::Result<Arc<Beliefs>> {
+    let mut authority = Authority::new(times, []);
+    let mut keep: Option<Box<dyn Keep>> = None;
+    if let Some(folder) = &config.data_dir {
+        let (keeper, memory) = remember(folder, &config.prefix, Arc::clone(counters))
+            .with_context(|| format!("data_dir: {}", folder.display()))?;
+        keep = Some(Box::new(keeper));
+        authority = match memory {
+            Some(memory) => authority.remembering(memory),
+            None => authority,
+        };
+    }
+    let store = Arc::new(Store::new(authority.standing()));
+    let clock = Arc::new(SystemClock);
+    let beliefs = Beliefs::new(authority, keep, store, clock, rand::random());
+    Ok(Arc::new(beliefs))
+}
+
 /// Opens the folder, and reads what was kept before a restart.
 fn remember(
     folder: &Path,
@@ -270,7 +295,8 @@ fn remember(
         warn!("{notice}");
     }
     if let Some(memory) = &found.memory {
-        info!(index = memory.listing.index, at = %memory.at, "known from before the start");
+        let index = memory.listing.as_ref().map(|listing| listing.index);
+        info!(index, at = %memory.at, "known from before the start");
     }
     Ok((Keeper::new(disk, counters), found.memory))
 }

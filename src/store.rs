@@ -1,19 +1,26 @@
-//! What is in force now: published by the watcher, loaded by everybody else.
+//! What is in force now: published by [`crate::beliefs`], loaded by everybody else.
 
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
+use jiff::Timestamp;
 
-use crate::domain::authority::{Moment, Standing};
+use crate::domain::authority::{Answers, Moment, Standing};
+use crate::domain::memory::Memory;
 use crate::domain::snapshot::Snapshot;
+use crate::domain::word::{Identity, Word};
 
 /// The snapshot in force, and what decides whether to answer from it.
 #[derive(Debug)]
 pub struct Published {
     /// The snapshot; `None` before the first good listing.
     pub snapshot: Option<Arc<Snapshot>>,
+    /// The one before, while peers may still answer from it.
+    pub agreed: Option<Arc<Snapshot>>,
     /// What decides whether to answer.
     pub standing: Standing,
+    /// What is known, for peers, and its edition.
+    pub memory: Option<(u64, Arc<Memory>)>,
 }
 
 /// Holds the one [`Published`] value. Loading it takes no lock.
@@ -26,9 +33,35 @@ impl Published {
     /// The snapshot to answer from at `now`; `None` when this replica must be silent.
     #[must_use]
     pub fn answering(&self, now: Moment) -> Option<&Arc<Snapshot>> {
-        self.snapshot
-            .as_ref()
-            .filter(|_| self.standing.name(now).answers())
+        match self.standing.answers(now) {
+            Answers::TheListing => self.snapshot.as_ref(),
+            Answers::WhatWasAgreed => self.agreed.as_ref(),
+            Answers::Nothing => None,
+        }
+    }
+}
+
+impl Published {
+    /// What this replica says of itself to a peer that has the memory of edition `known`.
+    #[must_use]
+    pub fn word(
+        &self,
+        identity: &Identity,
+        known: Option<u64>,
+        stopping: bool,
+        (moment, now): (Moment, Timestamp),
+    ) -> Word {
+        let memory = self.memory.as_ref();
+        let untold = memory.filter(|(edition, _)| known != Some(*edition));
+        Word {
+            identity: identity.clone(),
+            authority: self.standing.name(moment),
+            stopping,
+            age: self.standing.age(moment),
+            now,
+            edition: memory.map(|(edition, _)| *edition),
+            memory: untold.map(|(_, memory)| (**memory).clone()),
+        }
     }
 }
 
@@ -39,7 +72,9 @@ impl Store {
         Self {
             published: ArcSwap::from_pointee(Published {
                 snapshot: None,
+                agreed: None,
                 standing,
+                memory: None,
             }),
         }
     }

@@ -1,32 +1,28 @@
-//! Follows the source: reads it for ever, judges each reading, publishes what is believed.
+//! Follows the source: reads it for ever, has each reading judged.
 //!
 //! The rules come from faults measured on Consul 1.8.7: contents are compared and never the index
 //! alone; after any error the next read carries no index; errors are retried for ever, with
 //! jitter; whole readings start at least [`READ_GAP_MIN`] apart.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rand::RngExt as _;
+use rand::rngs::StdRng;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::warn;
 
-pub use self::keeper::Keeper;
-use crate::clock;
-use crate::domain::authority::{
-    Authority, AuthorityName, Findings, Judgement, Moment, Questions, Refusal, Times,
-};
+use crate::beliefs::Beliefs;
+use crate::clock::Clock;
+use crate::domain::authority::{Findings, Judgement, Moment, Offset, Questions, Refusal, Times};
 use crate::domain::key::Prefix;
 use crate::domain::listing::{Entry, Listing, Outline};
-use crate::domain::memory::Memory;
-use crate::domain::snapshot::{Difference, Placed, Snapshot};
 use crate::kv::{Kv, KvError};
 use crate::metrics::SourceCounters;
 use crate::progress::Beat;
-use crate::store::{Published, Store};
 
 /// How long a blocking read waits: the bound of every wake that the source misses.
 pub const WAIT: Duration = Duration::from_secs(5);
@@ -37,30 +33,45 @@ const RETRY: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)
 /// The longest that all questions about one reading may take: with a blocked read and a pause
 /// before it, less than the time without progress that the watchdog bears.
 const QUESTIONS_TIME_MAX: Duration = Duration::from_secs(4);
+/// HTTP's `Date` has whole seconds.
+const DATE_GRAIN: Duration = Duration::from_secs(1);
 /// How many keys are asked for by name at once. Far below the 200 connections that Consul takes
 /// from one address; 128 questions are over well within a lease.
 const ASKED_AT_ONCE: usize = 16;
-
-/// The most changes of one listing that are logged one by one.
-const DIFFERENCES_TOLD_MAX: usize = 20;
 
 /// The watcher of one prefix.
 pub struct Watcher<K> {
     kv: Arc<K>,
     prefix: Prefix,
     times: Times,
-    authority: Authority,
-    snapshot: Option<Arc<Snapshot>>,
-    store: Arc<Store>,
+    beliefs: Arc<Beliefs>,
+    clock: Arc<dyn Clock>,
     counters: Arc<SourceCounters>,
+    rng: StdRng,
     /// The index to block on; `None`: read at once.
     after: Option<u64>,
     last_read: Option<Instant>,
     errors_in_a_row: u32,
     refused_in_a_row: u32,
-    shown: Option<(AuthorityName, Option<String>)>,
     notices_shown: usize,
-    keeper: Option<Keeper>,
+}
+
+/// What a watcher works with.
+pub struct Parts<K> {
+    /// Where desired state is kept.
+    pub kv: Arc<K>,
+    /// What is watched.
+    pub prefix: Prefix,
+    /// How often, and how long a reading counts.
+    pub times: Times,
+    /// Who judges what is read.
+    pub beliefs: Arc<Beliefs>,
+    /// The clocks.
+    pub clock: Arc<dyn Clock>,
+    /// Counts of readings.
+    pub counters: Arc<SourceCounters>,
+    /// Spreads the pauses.
+    pub rng: StdRng,
 }
 
 /// One outcome of waiting for the source.
@@ -78,42 +89,32 @@ enum Heard {
 }
 
 impl<K: Kv> Watcher<K> {
-    /// A watcher that publishes into `store`.
-    pub fn new(
-        kv: Arc<K>,
-        prefix: Prefix,
-        times: Times,
-        store: Arc<Store>,
-        counters: Arc<SourceCounters>,
-    ) -> Self {
+    /// A watcher that has read nothing yet.
+    #[must_use]
+    pub fn new(parts: Parts<K>) -> Self {
+        let Parts {
+            kv,
+            prefix,
+            times,
+            beliefs,
+            clock,
+            counters,
+            rng,
+        } = parts;
         Self {
             kv,
             prefix,
             times,
-            authority: Authority::new(times),
-            snapshot: None,
-            store,
+            beliefs,
+            clock,
             counters,
+            rng,
             after: None,
             last_read: None,
             errors_in_a_row: 0,
             refused_in_a_row: 0,
-            shown: None,
             notices_shown: 0,
-            keeper: None,
         }
-    }
-
-    /// Goes on from what was kept before a restart, and keeps what comes.
-    #[must_use]
-    pub fn remembering(mut self, keeper: Keeper, memory: Option<Memory>) -> Self {
-        if let Some(memory) = memory {
-            self.authority = Authority::remembering(self.times, memory);
-            self.compile();
-            self.publish();
-        }
-        self.keeper = Some(keeper);
-        self
     }
 
     /// Follows the source until `stop`, with a sign of life after each reading.
@@ -138,14 +139,9 @@ impl<K: Kv> Watcher<K> {
                 waited,
             } => self.judge(listing, sent, waited).await,
             Heard::Doubt => self.after = None,
-            Heard::Error(error) => self.failed(error),
+            Heard::Error(error) => self.failed(error).await,
         }
         self.notice();
-        if let Some(keeper) = &mut self.keeper {
-            // On disk before the next answer.
-            keeper.keep(&self.authority).await;
-        }
-        self.publish();
     }
 
     /// Passes on what the store has to say, each thing once.
@@ -163,7 +159,7 @@ impl<K: Kv> Watcher<K> {
             self.times,
             self.errors_in_a_row,
             self.refused_in_a_row,
-            rand::rng().random_range(0.5..=1.0),
+            self.rng.random_range(0.5..=1.0),
         );
         if let Some(last) = self.last_read {
             sleep_until(last + gap).await;
@@ -174,8 +170,9 @@ impl<K: Kv> Watcher<K> {
     /// Waits for a whole reading, with light reads beside it.
     async fn hear(&mut self) -> Heard {
         let (kv, prefix) = (Arc::clone(&self.kv), self.prefix.clone());
+        let clock = Arc::clone(&self.clock);
         let after = self.after;
-        let (begun, sent) = (Instant::now(), clock::moment());
+        let (begun, sent) = (Instant::now(), self.clock.moment());
         let every = self.times.light_read();
         let mut due = begun + every;
         let whole = async {
@@ -199,11 +196,15 @@ impl<K: Kv> Watcher<K> {
                         Err(error) => Heard::Error(error),
                     };
                 }
-                (outline, sent, next) = light_read(&*kv, &prefix, due, every) => {
+                (outline, sent, next) = light_read(&*kv, &prefix, &*clock, due, every) => {
                     due = next;
                     self.counters.light(outline.as_ref().err());
+                    let confirmed = match &outline {
+                        Ok(outline) => self.confirm(outline, sent).await,
+                        Err(_) => false,
+                    };
                     match outline {
-                        Ok(outline) if self.authority.confirmed(&outline, sent) => self.publish(),
+                        Ok(_) if confirmed => {}
                         // The reading that settles it is on its way. To drop it here would begin
                         // it anew for ever where it takes longer than a light read.
                         Ok(_) | Err(_) if after.is_none() => {}
@@ -215,35 +216,51 @@ impl<K: Kv> Watcher<K> {
         }
     }
 
+    /// A light read's outcome. It also shows the store's clock.
+    async fn confirm(&self, outline: &Outline, sent: Moment) -> bool {
+        let offset = self.kv.clock().map(|reading| {
+            Offset::measure(reading.date, DATE_GRAIN, reading.sent, reading.received)
+        });
+        let event = self.beliefs.update(|authority, now| {
+            if let Some(offset) = offset {
+                authority.clock_of_source(now, offset);
+            }
+            authority.confirmed(outline, sent, now)
+        });
+        event.await
+    }
+
     async fn judge(&mut self, listing: Listing, sent: Moment, waited: bool) {
         let (index, listing) = (listing.index, Arc::new(listing));
-        let mut judgement = self
-            .authority
-            .listed(Arc::clone(&listing), sent, clock::moment());
+        let first = Arc::clone(&listing);
+        let judge = self
+            .beliefs
+            .update(|authority, now| authority.listed(first, sent, now));
+        let mut judgement = judge.await;
         if let Judgement::Examine(questions) = judgement {
             let examined = examine(&self.kv, &self.prefix, &questions);
             let examined = timeout(QUESTIONS_TIME_MAX, examined).await;
             judgement = match examined.unwrap_or_else(|_| Err(unanswered(&questions))) {
-                Ok(findings) => self
-                    .authority
-                    .examined(listing, sent, &findings, clock::moment()),
+                Ok(findings) => {
+                    let judge = self
+                        .beliefs
+                        .update(|authority, now| authority.examined(listing, sent, &findings, now));
+                    judge.await
+                }
                 Err(error) => {
-                    self.failed(error);
+                    self.failed(error).await;
                     return;
                 }
             };
         }
         match judgement {
-            Judgement::Accepted { changed } => {
+            Judgement::Accepted { .. } => {
                 // An index that did not grow was handed out for other contents, or belongs to
                 // another history: blocking on it may sleep through a change.
                 let grew = self.after.is_none_or(|after| index > after);
                 self.after = (grew || (self.after == Some(index) && waited)).then_some(index);
                 self.errors_in_a_row = 0;
                 self.refused_in_a_row = 0;
-                if changed {
-                    self.compile();
-                }
             }
             Judgement::Refused | Judgement::Examine(_) => self.refused(),
         }
@@ -255,10 +272,13 @@ impl<K: Kv> Watcher<K> {
         self.refused_in_a_row = self.refused_in_a_row.saturating_add(1);
     }
 
-    fn failed(&mut self, error: KvError) {
+    async fn failed(&mut self, error: KvError) {
         match error {
             KvError::Denied(text) => {
-                self.authority.denied(text, clock::moment());
+                let told = self
+                    .beliefs
+                    .update(|authority, now| authority.denied(text, now));
+                told.await;
                 self.refused();
             }
             KvError::Unreachable(_)
@@ -266,7 +286,11 @@ impl<K: Kv> Watcher<K> {
             | KvError::BadRequest(_)
             | KvError::ReadOnly(_)
             | KvError::OutcomeUnknown(_) => {
-                self.authority.unreachable(error.to_string());
+                let text = error.to_string();
+                let told = self
+                    .beliefs
+                    .update(|authority, _| authority.unreachable(text));
+                told.await;
                 self.after = None;
                 self.errors_in_a_row = self.errors_in_a_row.saturating_add(1);
                 if self.errors_in_a_row == 1 {
@@ -274,71 +298,6 @@ impl<K: Kv> Watcher<K> {
                 }
             }
         }
-    }
-
-    /// Compiles the listing in force, and says what changed.
-    fn compile(&mut self) {
-        let Some(listing) = self.authority.listing() else {
-            return;
-        };
-        match Snapshot::build(listing) {
-            Ok(snapshot) => {
-                info!(
-                    index = snapshot.index,
-                    generation = %snapshot.generation,
-                    keys = listing.entries.len(),
-                    problems = snapshot.problems.len(),
-                    "a new listing was read"
-                );
-                if let Some(earlier) = self.snapshot.as_deref() {
-                    tell_differences(&snapshot.differences(earlier));
-                }
-                let earlier = self.snapshot.as_deref().map_or(&[][..], |s| &s.problems);
-                let known: HashSet<_> = earlier.iter().collect();
-                for problem in snapshot.problems.iter().filter(|p| !known.contains(p)) {
-                    let kind = problem.kind.as_str();
-                    // A key may be called anything: its name must not forge lines of the log.
-                    warn!(kind, path = %problem.path.escape_debug(), "{}", problem.text);
-                }
-                self.snapshot = Some(Arc::new(snapshot));
-            }
-            // The authority accepts no listing without a sentinel.
-            Err(error) => warn!(%error, "an accepted listing does not compile"),
-        }
-    }
-
-    fn publish(&mut self) {
-        let standing = self.authority.standing().clone();
-        let verdict = standing.verdict(clock::moment());
-        let (authority, reason) = (verdict.name.as_str(), verdict.reason.as_str());
-        // While answering, the reason holds an age that always changes.
-        let silent = (!verdict.name.answers()).then(|| reason.to_owned());
-        let showing = Some((verdict.name, silent));
-        if self.shown != showing {
-            match verdict.name {
-                AuthorityName::Current | AuthorityName::Agreed => info!(authority, "{reason}"),
-                AuthorityName::Starting => info!(authority, "nothing is answered yet: {reason}"),
-                AuthorityName::Held => warn!(authority, "nothing is answered: {reason}"),
-            }
-            self.shown = showing;
-        }
-        self.store.publish(Published {
-            snapshot: self.snapshot.clone(),
-            standing,
-        });
-    }
-}
-
-/// Who changed what: what an operator looks for first.
-fn tell_differences(differences: &[Difference<'_>]) {
-    for difference in differences.iter().take(DIFFERENCES_TOLD_MAX) {
-        let text = |placed: Option<&Placed>| placed.map_or_else(|| "none".to_owned(), Placed::text);
-        let (before, after) = (text(difference.before), text(difference.after));
-        info!(path = %difference.path(), before, after, "changed");
-    }
-    let more = differences.len().saturating_sub(DIFFERENCES_TOLD_MAX);
-    if more > 0 {
-        info!(more, "further changes");
     }
 }
 
@@ -362,11 +321,12 @@ fn gap(times: Times, errors_in_a_row: u32, refused_in_a_row: u32, jitter: f64) -
 async fn light_read<K: Kv>(
     kv: &K,
     prefix: &Prefix,
+    clock: &dyn Clock,
     due: Instant,
     every: Duration,
 ) -> (Result<Outline, KvError>, Moment, Instant) {
     sleep_until(due).await;
-    let (begun, sent) = (Instant::now(), clock::moment());
+    let (begun, sent) = (Instant::now(), clock.moment());
     (kv.confirm(prefix).await, sent, begun + every)
 }
 
@@ -426,6 +386,5 @@ async fn ask_by_name<K: Kv>(
     answers
 }
 
-mod keeper;
 #[cfg(test)]
 mod tests;

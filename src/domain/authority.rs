@@ -1,54 +1,84 @@
 //! Whether this replica may answer now.
 //!
-//! One state machine without a clock or a socket: reads sent and received are its events, every
-//! moment is an argument. A listing is judged before it is believed: Consul shows an empty or a
-//! smaller world without any error when rights are lost, and an older one after a restore
-//! (measured on Consul 1.8.7). What is not believed answers nothing.
+//! One state machine without a clock or a socket: reads sent and received and the words of peers
+//! are its events, every moment is an argument. A listing is judged before it is believed: Consul
+//! shows an empty or a smaller world without any error when rights are lost, and an older one
+//! after a restore (measured on Consul 1.8.7). What is not believed answers nothing.
 //!
-//! One replica alone is judged here: it goes on with its last listing while its source is gone.
+//! Replicas that disagree would make servers flap, so none answers on a guess: its own source has
+//! confirmed the listing just now (`current`), or a peer's has (`relayed`), or every peer is known
+//! to be no wiser (`agreed`). Otherwise it is silent, and HAProxy keeps its state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 
-pub use self::standing::{AuthorityName, Distrust, Refusal, Standing, Verdict};
-use self::standing::{Broken, Held};
+pub use self::clause::Clause;
+pub use self::clocks::Offset;
+pub use self::peers::{Heard, PeerView, Said};
+pub use self::standing::{Answers, AuthorityName, CountedAs, Distrust, Refusal, Standing, Verdict};
+pub use self::times::{Moment, Times};
 pub use self::vanished::VANISHED_ASKED_MAX;
+
+use self::peers::Peers;
+use self::standing::{Broken, Held};
 use self::vanished::{to_ask, vanished};
+use super::evidence::Evidence;
 use super::key::META;
 use super::listing::{Listing, Outline};
 use super::memory::Memory;
+use super::name::Name;
 use super::sentinel::Generation;
 
-/// A moment of the monotonic clock that counts suspension, since an origin of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Moment(pub Duration);
+mod clause;
+mod clocks;
+mod order;
+mod peers;
+mod standing;
+#[cfg(test)]
+mod tests;
+mod times;
+mod vanished;
 
-/// All times of the authority, from one setting: the fleet's smallest `agent-inter`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Times {
-    poll_interval: Duration,
-}
-
-/// What this replica holds, and what it knows of its source.
+/// What this replica believes, and what it knows of its source and its peers.
 #[derive(Debug, Clone)]
 pub struct Authority {
-    accepted: Option<Accepted>,
-    highest: Generation,
-    /// The highest index ever seen, of a key, of the prefix or of the whole table.
-    table_index: u64,
+    times: Times,
+    /// A clause that is left out, to show that it matters.
+    without: Option<Clause>,
+    believed: Option<Believed>,
+    evidence: Evidence,
+    /// When the evidence last grew. A reading that was sent before proves nothing against it.
+    raised: Moment,
     /// The first reading that went back; a second one breaks the history.
     suspected: Option<Suspicion>,
-    standing: Standing,
+    broken: Option<Broken>,
+    held: Option<Held>,
+    /// Confirmed by the own source: when that reading was sent.
+    own: Option<Moment>,
+    /// Confirmed through a peer.
+    relayed: Option<Moment>,
+    /// The listing did not come with the last whole reading of the own source: light reads prove
+    /// nothing until one has.
+    unread: bool,
+    /// The source has not had its chance yet: no answer, nor a failure.
+    waiting: bool,
+    /// Why the source gave no answer, when that was the last thing heard of it.
+    trouble: Option<String>,
+    /// Until then the listing that was agreed on is answered, although a newer one is believed.
+    deferred: Option<Moment>,
+    peers: Peers,
+    clocks: clocks::Clocks,
+    edition: u64,
 }
 
-/// The listing in force.
+/// The listing that is believed.
 #[derive(Debug, Clone)]
-struct Accepted {
+struct Believed {
     listing: Arc<Listing>,
     outline: Outline,
+    generation: Generation,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,96 +118,93 @@ pub struct Findings {
     pub present: BTreeMap<String, u64>,
 }
 
-impl Times {
-    /// From the fleet's smallest `agent-inter`.
-    #[must_use]
-    pub const fn from_poll_interval(poll_interval: Duration) -> Self {
-        Self { poll_interval }
-    }
-
-    /// How long a confirmation counts. Shorter than a poll, so that an answer given one poll
-    /// later cannot rest on an older listing.
-    #[must_use]
-    pub fn lease(self) -> Duration {
-        self.poll_interval * 3 / 4
-    }
-
-    /// Time from one light read to the next.
-    #[must_use]
-    pub fn light_read(self) -> Duration {
-        self.poll_interval / 4
-    }
-}
-
-impl Moment {
-    /// Time since an earlier moment.
-    #[must_use]
-    pub const fn since(self, earlier: Self) -> Duration {
-        self.0.saturating_sub(earlier.0)
-    }
-}
-
 impl Authority {
-    /// Knows nothing yet.
+    /// Knows nothing yet. `peers` are the slots of the other replicas; none: it stands alone.
     #[must_use]
-    pub fn new(times: Times) -> Self {
+    pub fn new(times: Times, peers: impl IntoIterator<Item = Name>) -> Self {
         Self {
-            accepted: None,
-            highest: Generation { epoch: 0, r#gen: 0 },
-            table_index: 0,
+            times,
+            without: None,
+            believed: None,
+            evidence: Evidence::default(),
+            raised: Moment::default(),
             suspected: None,
-            standing: Standing {
-                lease: times.lease(),
-                has_listing: false,
-                confirmed: None,
-                held: None,
-                broken: None,
-                waiting: false,
-                trouble: None,
-            },
+            broken: None,
+            held: None,
+            own: None,
+            relayed: None,
+            unread: true,
+            waiting: true,
+            trouble: None,
+            deferred: None,
+            peers: Peers::new(peers),
+            clocks: clocks::Clocks::default(),
+            edition: 0,
         }
     }
 
     /// Knows what it knew before a restart. It answers from it only once the source has had its
     /// chance: an answer, or none.
     #[must_use]
-    pub fn remembering(times: Times, memory: Memory) -> Self {
-        let mut authority = Self::new(times);
-        let broken = memory.broken;
-        authority.standing.broken = broken.map(|(epoch, evidence)| Broken { epoch, evidence });
-        authority.highest = memory.highest;
-        authority.table_index = memory.table_index;
-        authority.standing.has_listing = true;
-        authority.standing.waiting = true;
-        let outline = memory.listing.outline();
-        let listing = memory.listing;
-        authority.accepted = Some(Accepted { listing, outline });
-        authority
+    pub fn remembering(mut self, memory: Memory) -> Self {
+        let told = |(epoch, evidence)| Broken { epoch, evidence };
+        self.broken = memory.broken.map(told);
+        self.evidence = memory.evidence;
+        if let Some(listing) = memory.listing
+            && let Ok(generation) = Generation::read(&listing)
+        {
+            self.believed = Some(Believed::new(listing, generation));
+        }
+        self.edition += 1;
+        self
     }
 
-    /// What to remember over a restart; `at` is the wall clock.
+    /// What to remember over a restart and to tell peers; `at` is the wall clock. `None`: nothing.
     #[must_use]
     pub fn memory(&self, at: Timestamp) -> Option<Memory> {
-        let broken = self.standing.broken.as_ref();
+        if self.believed.is_none() && !self.evidence.is_some() && self.broken.is_none() {
+            return None;
+        }
+        let broken = self.broken.as_ref();
         Some(Memory {
-            listing: Arc::clone(self.listing()?),
-            highest: self.highest,
-            table_index: self.table_index,
+            listing: self.listing().map(Arc::clone),
+            evidence: self.evidence.clone(),
             broken: broken.map(|broken| (broken.epoch, broken.evidence.clone())),
             at,
         })
     }
 
-    /// The listing in force.
+    /// Grows with each change of [`Authority::memory`].
     #[must_use]
-    pub fn listing(&self) -> Option<&Arc<Listing>> {
-        self.accepted.as_ref().map(|accepted| &accepted.listing)
+    pub const fn edition(&self) -> u64 {
+        self.edition
     }
 
-    /// What decides whether to answer.
+    /// The listing that is believed.
     #[must_use]
-    pub const fn standing(&self) -> &Standing {
-        &self.standing
+    pub fn listing(&self) -> Option<&Arc<Listing>> {
+        self.believed.as_ref().map(|believed| &believed.listing)
+    }
+
+    /// What decides whether to answer, and from what.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        Standing {
+            lease: self.times.lease(),
+            has_listing: self.believed.is_some(),
+            own: self.own,
+            relayed: self.relayed,
+            held: self.held.clone(),
+            broken: self.breach().cloned(),
+            waiting: self.waiting,
+            trouble: self.trouble.clone(),
+            agreed_until: self.agreed_until(),
+            fresh: self.times.fresh(),
+            peers: self.peer_views(),
+            clock: self.clock_off_by(),
+            source_clock: self.clocks.of_source(),
+            deferred: self.deferred,
+        }
     }
 
     /// A whole reading, sent and received at these moments.
@@ -189,29 +216,31 @@ impl Authority {
     ) -> Judgement {
         let reading = reading.into();
         let generation = Generation::read(&reading);
-        let Some(accepted) = &self.accepted else {
-            return match generation {
-                Ok(generation) => self.accept(reading, generation, sent),
-                // Missing rights look like missing keys; a key that is asked for by name tells.
-                Err(_) if !reading.entries.contains_key(META) => Judgement::Examine(Questions {
-                    paths: vec![META.to_owned()],
-                }),
-                Err(error) => self.hold(Distrust::Sentinel(error), received),
-            };
-        };
-        let vanished = vanished(&accepted.listing, &reading);
-        let doubtful = generation.is_err()
-            || !vanished.is_empty()
-            || reading.index < accepted.listing.index
+        let known = generation.as_ref().ok().copied();
+        let gone = self
+            .believed
+            .as_ref()
+            .map_or_else(Vec::new, |believed| vanished(&believed.listing, &reading));
+        let doubtful = !gone.is_empty()
             || self
-                .went_back(&reading, generation.as_ref().ok().copied())
-                .is_some();
+                .believed
+                .as_ref()
+                .is_some_and(|b| reading.index < b.listing.index)
+            || self.went_back(&reading, known).is_some();
         match generation {
-            Ok(generation) if !doubtful => self.accept(reading, generation, sent),
+            Ok(generation) if !doubtful => self.accept(reading, generation, sent, received),
+            // Without anything to compare with: a schema of the future, a slip of the hand.
+            Err(error) if !self.knows() && reading.entries.contains_key(META) => {
+                self.hold(Distrust::Sentinel(error), received)
+            }
             _ => {
-                let paths = to_ask(&vanished);
+                let mut paths = to_ask(&gone);
+                // Missing rights look like missing keys; a key that is asked for by name tells.
+                if !reading.entries.contains_key(META) && !paths.iter().any(|path| path == META) {
+                    paths.push(META.to_owned());
+                }
                 // The source goes on answering so: what holds must not lapse while it is asked.
-                if let Some(held) = &mut self.standing.held {
+                if let Some(held) = &mut self.held {
                     held.last_answer = received;
                 }
                 Judgement::Examine(Questions { paths })
@@ -228,23 +257,31 @@ impl Authority {
         received: Moment,
     ) -> Judgement {
         let reading = reading.into();
-        if let Some(refusal) = findings.denied.clone() {
+        if let Some(refusal) = findings.denied.clone()
+            && self.holds(Clause::AskByName)
+        {
             return self.hold(Distrust::RightsLost(refusal), received);
         }
+        // What was heard since may be what makes this reading look old.
+        if sent < self.raised && self.holds(Clause::Guard) {
+            return Judgement::Refused;
+        }
         let generation = Generation::read(&reading);
-        let new_history = generation
-            .as_ref()
-            .is_ok_and(|g| g.epoch > self.highest.epoch);
+        let highest = self.evidence.highest.epoch;
+        let new_history = generation.as_ref().is_ok_and(|g| g.epoch > highest);
         if !new_history {
             let known = generation.as_ref().ok().copied();
-            let (now, seen) = (findings.table_index, self.table_index);
-            let table = (self.accepted.is_some() && now < seen)
+            let (now, seen) = (findings.table_index, self.evidence.table_index);
+            let table = (self.knows() && now < seen)
                 .then(|| format!("the store's index is {now}, it was {seen}"));
             if let Some(evidence) = self.went_back(&reading, known).or(table) {
                 return self.suspect(evidence, sent, received);
             }
+            if findings.table_index > self.evidence.table_index && self.knows() {
+                self.evidence.table_index = findings.table_index;
+                self.edition += 1;
+            }
         }
-        self.table_index = self.table_index.max(findings.table_index);
         let generation = match generation {
             Ok(generation) => generation,
             Err(error) => return self.hold(Distrust::Sentinel(error), received),
@@ -255,29 +292,22 @@ impl Authority {
             let path = path.clone();
             return self.hold(Distrust::Partial { path }, received);
         }
-        if let Some(accepted) = self.accepted.as_ref().filter(|_| !new_history) {
-            let vanished = vanished(&accepted.listing, &reading);
-            if let Some(path) = vanished
-                .first()
-                .filter(|_| reading.index <= accepted.listing.index)
-            {
-                let (keys, path) = (vanished.len(), (*path).to_owned());
-                return self.hold(Distrust::Shrunk { keys, path }, received);
-            }
+        if let Some(cause) = self.shrunk(&reading).filter(|_| !new_history) {
+            return self.hold(cause, received);
         }
-        self.accept(reading, generation, sent)
+        self.accept(reading, generation, sent, received)
     }
 
     /// A light read. `false`: it renews nothing, and a full read without an index comes next.
     #[must_use]
-    pub fn confirmed(&mut self, outline: &Outline, sent: Moment) -> bool {
+    pub fn confirmed(&mut self, outline: &Outline, sent: Moment, received: Moment) -> bool {
         let same = self
-            .accepted
+            .believed
             .as_ref()
-            .is_some_and(|accepted| accepted.outline == *outline);
-        let trusted = self.standing.held.is_none() && self.suspected.is_none();
+            .is_some_and(|believed| believed.outline == *outline);
+        let trusted = self.held.is_none() && self.suspected.is_none() && !self.unread;
         if same && trusted {
-            self.confirm(sent);
+            self.confirm(sent, received);
         }
         same && trusted
     }
@@ -289,104 +319,163 @@ impl Authority {
 
     /// The source gave no answer that can be used.
     pub fn unreachable(&mut self, text: String) {
-        self.standing.waiting = false;
-        self.standing.trouble = Some(text);
+        self.waiting = false;
+        self.unread = true;
+        self.trouble = Some(text);
+    }
+
+    /// Leaves a clause out: only to show that it matters.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn without(mut self, clause: Clause) -> Self {
+        self.without = Some(clause);
+        self
+    }
+
+    fn holds(&self, clause: Clause) -> bool {
+        self.without != Some(clause)
+    }
+
+    /// Whether anything is known that a reading can be compared with.
+    const fn knows(&self) -> bool {
+        self.evidence.is_some()
+    }
+
+    /// What broke the history that the listing or the evidence belongs to.
+    fn breach(&self) -> Option<&Broken> {
+        let listing = self.believed.as_ref();
+        let epoch = self.evidence.highest.epoch;
+        let lowest = listing.map_or(epoch, |believed| believed.generation.epoch.min(epoch));
+        let broken = self.broken.as_ref()?;
+        (lowest <= broken.epoch && self.knows()).then_some(broken)
     }
 
     /// What shows that the reading is older than what was seen.
     fn went_back(&self, reading: &Listing, generation: Option<Generation>) -> Option<String> {
-        let generation = generation?;
-        if generation.epoch > self.highest.epoch {
-            return None;
-        }
-        if generation < self.highest {
-            return Some(format!("generation {generation}, it was {}", self.highest));
-        }
-        let accepted = &self.accepted.as_ref()?.listing.entries;
-        reading.entries.iter().find_map(|(path, entry)| {
-            let seen = accepted.get(path)?.modify_index;
-            let now = entry.modify_index;
-            let path = path.escape_debug();
-            (now < seen).then(|| format!("{path} is of index {now}, it was {seen}"))
-        })
+        self.evidence.against(reading, generation?)
+    }
+
+    /// Keys that are gone although the index is not newer.
+    fn shrunk(&self, reading: &Listing) -> Option<Distrust> {
+        let believed = &self.believed.as_ref()?.listing;
+        let gone = vanished(believed, reading);
+        let path = gone.first().filter(|_| reading.index <= believed.index)?;
+        let (keys, path) = (gone.len(), (*path).to_owned());
+        Some(Distrust::Shrunk { keys, path })
     }
 
     /// One reading that went back may have been late; a second one, sent after the first was
     /// received, has no such excuse.
     fn suspect(&mut self, evidence: String, sent: Moment, received: Moment) -> Judgement {
+        if !self.holds(Clause::BrokenStays) {
+            return self.hold(Distrust::Denied(evidence), received);
+        }
         match self.suspected {
-            Some(first) if sent >= first.received => {
-                self.standing.broken = Some(Broken {
-                    epoch: self.highest.epoch,
-                    evidence,
-                });
-                Judgement::Refused
+            Some(first) if sent >= first.received || !self.holds(Clause::Guard) => {
+                let epoch = self.evidence.highest.epoch;
+                self.break_history(epoch, evidence);
             }
-            Some(_) => Judgement::Refused,
-            None => {
-                self.suspected = Some(Suspicion { received });
-                Judgement::Refused
-            }
+            Some(_) => {}
+            None => self.suspected = Some(Suspicion { received }),
+        }
+        Judgement::Refused
+    }
+
+    /// The mark only grows.
+    fn break_history(&mut self, epoch: u64, evidence: String) {
+        if self
+            .broken
+            .as_ref()
+            .is_none_or(|broken| broken.epoch < epoch)
+        {
+            self.broken = Some(Broken { epoch, evidence });
+            self.edition += 1;
         }
     }
 
     fn hold(&mut self, cause: Distrust, received: Moment) -> Judgement {
-        self.standing.trouble = None;
-        self.standing.waiting = false;
-        self.standing.held = Some(Held {
+        self.trouble = None;
+        self.waiting = false;
+        self.unread = true;
+        self.held = Some(Held {
             cause,
             last_answer: received,
         });
         Judgement::Refused
     }
 
-    fn accept(&mut self, reading: Arc<Listing>, generation: Generation, sent: Moment) -> Judgement {
-        let broken = self.standing.broken.as_ref();
+    fn accept(
+        &mut self,
+        reading: Arc<Listing>,
+        generation: Generation,
+        sent: Moment,
+        received: Moment,
+    ) -> Judgement {
+        let broken = self.broken.as_ref();
         if broken.is_some_and(|broken| generation.epoch <= broken.epoch) {
             return Judgement::Refused;
         }
-        self.standing.broken = None;
-        let modified = reading
-            .entries
-            .values()
-            .map(|e| e.modify_index)
-            .max()
-            .unwrap_or(0);
-        let new_history = generation.epoch > self.highest.epoch;
-        let seen = if new_history { 0 } else { self.table_index };
-        self.table_index = seen.max(reading.index).max(modified);
-        self.highest = self.highest.max(generation);
-        let changed = self
-            .accepted
-            .as_ref()
-            .is_none_or(|a| !a.listing.same_contents(&reading));
-        if changed
-            || self
-                .accepted
-                .as_ref()
-                .is_some_and(|a| a.listing.index != reading.index)
-        {
-            let outline = reading.outline();
-            self.accepted = Some(Accepted {
-                listing: reading,
-                outline,
-            });
+        if !self.knows() && !self.first_allowed(received) {
+            self.trouble = Some(
+                "without memory the peers are asked first, and not all have answered".to_owned(),
+            );
+            return Judgement::Refused;
         }
+        if self.evidence.raise(&Evidence::of(&reading, generation)) {
+            self.raised = received;
+            self.edition += 1;
+        }
+        self.defer_what_was_agreed(&reading, received);
+        let changed = self.believe(reading, generation);
         self.suspected = None;
-        self.standing.held = None;
-        self.standing.has_listing = true;
-        self.confirm(sent);
+        self.held = None;
+        self.unread = false;
+        self.confirm(sent, received);
         Judgement::Accepted { changed }
     }
 
-    fn confirm(&mut self, sent: Moment) {
-        self.standing.trouble = None;
-        self.standing.waiting = false;
-        self.standing.confirmed = self.standing.confirmed.max(Some(sent));
+    /// Puts a listing in force. Returns whether its contents are other than before.
+    fn believe(&mut self, listing: Arc<Listing>, generation: Generation) -> bool {
+        let before = self.believed.as_ref();
+        let changed = before.is_none_or(|b| !b.listing.same_contents(&listing));
+        if changed || before.is_some_and(|b| b.listing.index != listing.index) {
+            self.evidence.bound(&listing);
+            self.believed = Some(Believed::new(listing, generation));
+            self.edition += 1;
+        }
+        changed
+    }
+
+    /// Peers may agree on the old listing until they hear of the new one: answering it at once
+    /// would mean two truths at a time.
+    fn defer_what_was_agreed(&mut self, coming: &Listing, now: Moment) {
+        let before = self.believed.as_ref();
+        let changes = before.is_some_and(|b| !b.listing.same_contents(coming));
+        let agreed = changes && self.standing().name(now) == AuthorityName::Agreed;
+        if agreed && !self.peers.is_empty() && self.holds(Clause::Defer) {
+            self.deferred = Some(now.after(self.times.fresh()));
+        }
+    }
+
+    fn confirm(&mut self, sent: Moment, received: Moment) {
+        self.trouble = None;
+        self.waiting = false;
+        let at = if self.holds(Clause::CountsFromSending) {
+            sent
+        } else {
+            received
+        };
+        self.own = self.own.max(Some(at));
     }
 }
 
-mod standing;
-#[cfg(test)]
-mod tests;
-mod vanished;
+impl Believed {
+    fn new(listing: Arc<Listing>, generation: Generation) -> Self {
+        let outline = listing.outline();
+        Self {
+            listing,
+            outline,
+            generation,
+        }
+    }
+}

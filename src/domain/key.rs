@@ -81,6 +81,16 @@ impl Prefix {
         Ok(Self(format!("{root}/{environment}/").into()))
     }
 
+    /// Reads `<root>/<environment>/`.
+    ///
+    /// # Errors
+    /// As [`Prefix::new`].
+    pub fn parse(text: &str) -> Result<Self, NameError> {
+        let path = text.strip_suffix('/').unwrap_or(text);
+        let (root, environment) = path.rsplit_once('/').unwrap_or(("", path));
+        Self::new(root, environment)
+    }
+
     /// The text, with its closing slash.
     #[must_use]
     pub fn as_str(&self) -> &str {

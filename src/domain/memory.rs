@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::evidence::Evidence;
 use super::hash::fnv1a;
 use super::key::Prefix;
 use super::listing::{Entry, Listing};
@@ -22,16 +23,14 @@ use super::sentinel::Generation;
 
 const HEAD: &str = "tidegate-memory 1";
 
-/// What a replica remembers over a restart.
+/// What a replica remembers over a restart, and tells its peers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memory {
-    /// The last listing that was believed.
-    pub listing: Arc<Listing>,
-    /// The highest generation ever seen.
-    pub highest: Generation,
-    /// The highest index ever seen.
-    pub table_index: u64,
-    /// The epoch whose history went back, with the evidence.
+    /// The last listing that was believed; `None` when only others have told of the history.
+    pub listing: Option<Arc<Listing>>,
+    /// How far the history was ever seen to be.
+    pub evidence: Evidence,
+    /// The epoch whose history went back, with what showed it.
     pub broken: Option<(u64, String)>,
     /// When this was written, by the wall clock.
     pub at: Timestamp,
@@ -54,9 +53,10 @@ pub enum MemoryError {
     Elsewhere(String),
 }
 
-#[derive(Serialize, Deserialize)]
+/// A memory as JSON.
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wire {
+pub(super) struct Wire {
     prefix: String,
     at: Timestamp,
     epoch: u64,
@@ -64,11 +64,16 @@ struct Wire {
     table_index: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     broken: Option<(u64, String)>,
-    index: u64,
+    /// Absent: there is no listing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    index: Option<u64>,
     entries: BTreeMap<String, WireEntry>,
+    /// Modify indexes that differ from those of the entries: mostly of deleted keys.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    modified: BTreeMap<String, u64>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WireEntry {
     modify_index: u64,
@@ -91,27 +96,7 @@ impl Memory {
     /// The bytes to keep.
     #[must_use]
     pub fn to_bytes(&self, prefix: &Prefix) -> Vec<u8> {
-        let entry = |(path, entry): (&String, &Entry)| {
-            let value = STANDARD.encode(&entry.value);
-            let modify_index = entry.modify_index;
-            (
-                path.clone(),
-                WireEntry {
-                    modify_index,
-                    value,
-                },
-            )
-        };
-        let wire = Wire {
-            prefix: prefix.as_str().to_owned(),
-            at: self.at,
-            epoch: self.highest.epoch,
-            r#gen: self.highest.r#gen,
-            table_index: self.table_index,
-            broken: self.broken.clone(),
-            index: self.listing.index,
-            entries: self.listing.entries.iter().map(entry).collect(),
-        };
+        let wire = self.to_wire(prefix);
         let json = serde_json::to_string(&wire).expect("strings and numbers always serialise");
         let body = json + "\n";
         let (length, sum) = (body.len(), fnv1a(body.bytes()));
@@ -135,33 +120,79 @@ impl Memory {
         if numbers != expected.as_bytes() {
             return Err(MemoryError::Torn);
         }
-        let unreadable = |error: &dyn std::fmt::Display| MemoryError::Unreadable(error.to_string());
-        let wire: Wire = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
+        let wire: Wire = serde_json::from_slice(body)
+            .map_err(|error| MemoryError::Unreadable(error.to_string()))?;
+        Self::from_wire(wire, prefix)
+    }
+
+    pub(super) fn to_wire(&self, prefix: &Prefix) -> Wire {
+        let entry = |(path, entry): (&String, &Entry)| {
+            let value = STANDARD.encode(&entry.value);
+            let modify_index = entry.modify_index;
+            let wire = WireEntry {
+                modify_index,
+                value,
+            };
+            (path.clone(), wire)
+        };
+        let listing = self.listing.as_deref();
+        let listed = |path: &str| listing?.entries.get(path).map(|entry| entry.modify_index);
+        let modified = self.evidence.modified.iter();
+        Wire {
+            prefix: prefix.as_str().to_owned(),
+            at: self.at,
+            epoch: self.evidence.highest.epoch,
+            r#gen: self.evidence.highest.r#gen,
+            table_index: self.evidence.table_index,
+            broken: self.broken.clone(),
+            index: listing.map(|listing| listing.index),
+            entries: listing
+                .into_iter()
+                .flat_map(|listing| listing.entries.iter().map(entry))
+                .collect(),
+            modified: modified
+                .filter(|(path, index)| listed(path) != Some(**index))
+                .map(|(path, index)| (path.clone(), *index))
+                .collect(),
+        }
+    }
+
+    pub(super) fn from_wire(wire: Wire, prefix: &Prefix) -> Result<Self, MemoryError> {
         if wire.prefix != prefix.as_str() {
             return Err(MemoryError::Elsewhere(wire.prefix));
         }
-        let mut entries = BTreeMap::new();
-        for (path, entry) in wire.entries {
-            let value = STANDARD
-                .decode(&entry.value)
-                .map_err(|error| unreadable(&error))?;
-            let (value, modify_index) = (value.into(), entry.modify_index);
-            entries.insert(
-                path,
-                Entry {
-                    value,
-                    modify_index,
-                },
-            );
-        }
-        let index = wire.index;
-        Ok(Self {
-            listing: Arc::new(Listing { index, entries }),
-            highest: Generation {
-                epoch: wire.epoch,
-                r#gen: wire.r#gen,
+        let (mut entries, mut modified) = (BTreeMap::new(), BTreeMap::new());
+        for (
+            path,
+            WireEntry {
+                modify_index,
+                value,
             },
-            table_index: wire.table_index,
+        ) in wire.entries
+        {
+            let value = STANDARD
+                .decode(&value)
+                .map_err(|error| MemoryError::Unreadable(error.to_string()))?
+                .into();
+            modified.insert(path.clone(), modify_index);
+            let entry = Entry {
+                value,
+                modify_index,
+            };
+            entries.insert(path, entry);
+        }
+        modified.extend(wire.modified);
+        let listing = |index| Arc::new(Listing { index, entries });
+        Ok(Self {
+            listing: wire.index.map(listing),
+            evidence: Evidence {
+                highest: Generation {
+                    epoch: wire.epoch,
+                    r#gen: wire.r#gen,
+                },
+                table_index: wire.table_index,
+                modified,
+            },
             broken: wire.broken,
             at: wire.at,
         })
@@ -188,13 +219,16 @@ mod tests {
                 },
             )
         };
+        let entries: BTreeMap<_, _> = entries.into_iter().map(entry).collect();
+        let listed = entries.keys().map(|path| (path.clone(), 7));
+        let modified = listed.chain([("deleted".to_owned(), 5)]).collect();
         Memory {
-            listing: Arc::new(Listing {
-                index: 9,
-                entries: entries.into_iter().map(entry).collect(),
-            }),
-            highest: Generation { epoch: 3, r#gen: 4 },
-            table_index: 11,
+            listing: Some(Arc::new(Listing { index: 9, entries })),
+            evidence: Evidence {
+                highest: Generation { epoch: 3, r#gen: 4 },
+                table_index: 11,
+                modified,
+            },
             broken: Some((2, "older".to_owned())),
             at: "2026-11-30T10:00:00Z".parse().unwrap(),
         }
@@ -231,6 +265,8 @@ mod tests {
         #[test]
         fn what_was_kept_reads_back(entries in proptest::collection::btree_map(".{0,9}", proptest::collection::vec(any::<u8>(), 0..20), 0..5)) {
             let memory = memory(entries);
+            prop_assert_eq!(Memory::parse(&memory.to_bytes(&prefix()), &prefix()), Ok(memory.clone()));
+            let memory = Memory { listing: None, ..memory };
             prop_assert_eq!(Memory::parse(&memory.to_bytes(&prefix()), &prefix()), Ok(memory));
         }
 

@@ -6,6 +6,7 @@
 pub mod answer;
 pub mod authority;
 pub mod directive;
+pub mod evidence;
 pub mod explain;
 pub mod fleet;
 pub mod hash;
@@ -19,3 +20,4 @@ pub mod sealed;
 pub mod sentinel;
 pub mod settings;
 pub mod snapshot;
+pub mod word;

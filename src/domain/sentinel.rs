@@ -12,7 +12,7 @@ use super::listing::Listing;
 pub const SCHEMA: u64 = 1;
 
 /// How far the history of the desired state is. Ordered: a higher epoch beats every generation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Generation {
     /// Set by `init`, in Unix seconds. A higher one starts a new history.
     pub epoch: u64,

@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use consulrs::api::Features;
 use consulrs::api::features::{Blocking, ConsistencyMode};
@@ -30,7 +30,8 @@ use self::failure::Failure;
 use self::transport::{Connection, Exchange};
 use self::txn::{TxnRequest, Verdict, Wire};
 use super::request::{check_key, check_operations};
-use super::{Capabilities, Expect, Kv, KvError, Operation, Outcome, Outline};
+use super::{Capabilities, ClockReading, Expect, Kv, KvError, Operation, Outcome, Outline};
+use crate::clock;
 use crate::domain::key::{EPOCH_PROBE, Prefix};
 use crate::domain::listing::{Entry, Listing};
 
@@ -45,6 +46,8 @@ mod txn;
 pub struct ConsulKv {
     settings: ConsulSettings,
     connection: ArcSwap<Connection>,
+    /// The clock that the last light read showed.
+    clock: ArcSwapOption<ClockReading>,
 }
 
 impl ConsulKv {
@@ -57,6 +60,7 @@ impl ConsulKv {
         Ok(Self {
             settings,
             connection: ArcSwap::from_pointee(connection),
+            clock: ArcSwapOption::empty(),
         })
     }
 
@@ -247,6 +251,10 @@ impl Kv for ConsulKv {
         }
     }
 
+    fn clock(&self) -> Option<ClockReading> {
+        self.clock.load().as_deref().copied()
+    }
+
     async fn list(&self, prefix: &Prefix) -> Result<Listing, KvError> {
         let limit = self.settings.limits.answer;
         self.list_below(prefix.as_str(), None, limit).await
@@ -272,7 +280,16 @@ impl Kv for ConsulKv {
             ..ReadKeysRequest::default()
         };
         let limit = self.settings.limits.answer;
+        let sent = clock::now();
         let (answer, index) = self.read(request, None, limit, prefix).await?;
+        let received = clock::now();
+        self.clock.store(answer.date.map(|date| {
+            Arc::new(ClockReading {
+                date,
+                sent,
+                received,
+            })
+        }));
         let names = if answer.status == 404 {
             BTreeSet::new()
         } else {

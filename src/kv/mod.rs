@@ -11,6 +11,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use bytes::Bytes;
+use jiff::Timestamp;
 use thiserror::Error;
 
 use crate::domain::key::Prefix;
@@ -40,6 +41,11 @@ pub trait Kv: Send + Sync + 'static {
     /// aside. The list only grows, and is short.
     fn notices(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// The store's own clock, as its last answer to a light read showed it; `None`: it has none.
+    fn clock(&self) -> Option<ClockReading> {
+        None
     }
 
     /// Reads every entry below the prefix, at once. No entry is an empty listing, never an error.
@@ -93,6 +99,17 @@ pub trait Kv: Send + Sync + 'static {
         &self,
         operations: &[Operation],
     ) -> impl Future<Output = Result<Outcome, KvError>> + Send;
+}
+
+/// One look at a store's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockReading {
+    /// What it showed, in whole seconds, cut off.
+    pub date: Timestamp,
+    /// Our wall clock when the request was sent.
+    pub sent: Timestamp,
+    /// And when the answer came.
+    pub received: Timestamp,
 }
 
 /// The differences between stores that a caller may have to know.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::consul::ConsulKv;
 use super::consul::environment::ConsulSettings;
 use super::directory::DirectoryKv;
-use super::{Capabilities, Kv, KvError, Operation, Outcome, Outline};
+use super::{Capabilities, ClockReading, Kv, KvError, Operation, Outcome, Outline};
 use crate::clock;
 use crate::domain::key::Prefix;
 use crate::domain::listing::{Entry, Listing};
@@ -83,6 +83,13 @@ impl Kv for Source {
         match self {
             Self::Consul(kv) => kv.notices(),
             Self::Directory(kv) => kv.notices(),
+        }
+    }
+
+    fn clock(&self) -> Option<ClockReading> {
+        match self {
+            Self::Consul(kv) => kv.clock(),
+            Self::Directory(kv) => kv.clock(),
         }
     }
 

@@ -1,13 +1,17 @@
 use std::sync::Mutex;
 
+use rand::SeedableRng as _;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::*;
+use crate::clock::{self, SystemClock};
+use crate::domain::authority::{Authority, AuthorityName};
 use crate::domain::sentinel::Generation;
 use crate::kv::memory::MemoryKv;
 use crate::kv::{Capabilities, Operation, Outcome};
 use crate::progress::Progress;
+use crate::store::Store;
 
 /// Long beside every pause of the watcher, for conditions that hold in the end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -161,10 +165,19 @@ impl Drop for Running {
 
 fn watcher(kv: &Arc<Recorded>, poll_interval: Duration) -> (Watcher<Recorded>, Arc<Store>) {
     let times = Times::from_poll_interval(poll_interval);
-    let store = Arc::new(Store::new(Authority::new(times).standing().clone()));
-    let counters = Arc::new(SourceCounters::default());
-    let (kv, published) = (Arc::clone(kv), Arc::clone(&store));
-    let watcher = Watcher::new(kv, prefix(), times, published, counters);
+    let authority = Authority::new(times, []);
+    let store = Arc::new(Store::new(authority.standing()));
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let beliefs = Beliefs::new(authority, None, Arc::clone(&store), Arc::clone(&clock), 0);
+    let watcher = Watcher::new(Parts {
+        kv: Arc::clone(kv),
+        prefix: prefix(),
+        times,
+        beliefs: Arc::new(beliefs),
+        clock,
+        counters: Arc::default(),
+        rng: StdRng::seed_from_u64(0),
+    });
     (watcher, store)
 }
 
@@ -323,7 +336,7 @@ async fn a_prefix_without_a_sentinel_starts_when_it_gets_one() {
     let running = Running::start(Recorded::default(), Duration::from_millis(400));
     let says = |it: &Running, text: &str| {
         let verdict = it.store.load().standing.verdict(clock::moment());
-        verdict.name == AuthorityName::Starting && verdict.reason.contains(text)
+        verdict.name == AuthorityName::Held && verdict.reason.contains(text)
     };
     running
         .until("the reason", |it| says(it, "no key under the prefix"))
@@ -391,7 +404,7 @@ async fn the_period_of_light_reads_counts_from_their_sending() {
         ..Recorded::set_up()
     };
     let (begin, every) = (Instant::now(), Duration::from_millis(50));
-    let (outline, _, next) = light_read(&store, &prefix(), begin, every).await;
+    let (outline, _, next) = light_read(&store, &prefix(), &SystemClock, begin, every).await;
     assert!(outline.is_ok());
     assert!(next >= begin + every && next < Instant::now());
 }

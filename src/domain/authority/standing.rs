@@ -1,23 +1,33 @@
 //! What decides whether to answer at a moment, and the words for it.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::Moment;
+use super::clocks::OFFSET_SHOWN;
+use super::{Moment, Offset, PeerView};
 use crate::domain::sentinel::SentinelError;
 
-/// What decides whether to answer: small, and copied to whoever answers.
+/// What decides whether to answer at any moment until the next event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
     pub(super) lease: Duration,
+    pub(super) fresh: Duration,
     pub(super) has_listing: bool,
-    pub(super) confirmed: Option<Moment>,
+    pub(super) own: Option<Moment>,
+    pub(super) relayed: Option<Moment>,
     pub(super) held: Option<Held>,
     pub(super) broken: Option<Broken>,
-    /// The listing is from before a restart, and the source has not had its chance yet.
+    /// The source has not had its chance yet.
     pub(super) waiting: bool,
     /// Why the source gave no answer, when that was the last thing heard of it.
     pub(super) trouble: Option<String>,
+    pub(super) agreed_until: Option<Moment>,
+    pub(super) peers: Arc<[PeerView]>,
+    /// Our clock is wrong by this: too much.
+    pub(super) clock: Option<Offset>,
+    pub(super) source_clock: Option<Offset>,
+    pub(super) deferred: Option<Moment>,
 }
 
 /// Whether this replica may answer, and why.
@@ -29,17 +39,47 @@ pub struct Verdict {
     pub reason: String,
 }
 
-/// The authorities of one replica alone.
+/// The authorities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AuthorityName {
     /// Confirmed by the source within the lease.
     Current,
+    /// Confirmed within the lease by a peer's source.
+    Relayed,
     /// The source is out of reach, for all who could know better.
     Agreed,
     /// No listing yet.
     Starting,
     /// The source is not to be trusted.
     Held,
+    /// Somebody out of sight may know better.
+    CutOff,
+}
+
+/// What is answered from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answers {
+    /// Silence.
+    Nothing,
+    /// The listing that is believed.
+    TheListing,
+    /// The one that the replicas agreed on before: some may still answer from it.
+    WhatWasAgreed,
+}
+
+/// What a peer is counted as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CountedAs {
+    /// It answered lately, with this authority.
+    Heard(AuthorityName),
+    /// Its host refused the connection.
+    Dead,
+    /// Nothing was heard for too long.
+    OutOfSight,
+    /// Of another environment, slot or configuration.
+    Stranger,
+    /// The configuration says that it is gone for good.
+    AssumedGone,
 }
 
 /// The source is not to be trusted now.
@@ -78,6 +118,11 @@ pub enum Distrust {
         /// The path below the prefix.
         path: String,
     },
+    /// A current peer has a key more at the same index: our rights are narrower than its.
+    PeerHasMore {
+        /// The path below the prefix.
+        path: String,
+    },
 }
 
 /// The source's refusal to show one key.
@@ -90,71 +135,254 @@ pub struct Refusal {
 }
 
 impl Standing {
-    /// The authority at `now`. Cheap: every answer asks it.
+    /// The authority at `now`, the first that fits. Cheap: every answer asks it.
     #[must_use]
     pub fn name(&self, now: Moment) -> AuthorityName {
         let within = |moment: Moment| now.since(moment) < self.lease;
         if self.broken.is_some() {
             AuthorityName::Held
-        } else if self.held.is_none() && self.has_listing && self.confirmed.is_some_and(within) {
+        } else if self.clock.is_some() {
+            AuthorityName::CutOff
+        } else if self.held.is_none() && self.has_listing && self.own.is_some_and(within) {
             AuthorityName::Current
-        } else if self.has_listing && self.held.as_ref().is_some_and(|h| within(h.last_answer)) {
+        } else if self.has_listing && self.relayed.is_some_and(within) {
+            AuthorityName::Relayed
+        } else if self.held.as_ref().is_some_and(|h| within(h.last_answer)) {
             AuthorityName::Held
-        } else if self.has_listing && !self.waiting {
+        } else if !self.has_listing || self.waiting {
+            AuthorityName::Starting
+        } else if self.agreed_until.is_some_and(|until| now < until) {
             AuthorityName::Agreed
         } else {
-            AuthorityName::Starting
+            AuthorityName::CutOff
         }
     }
 
-    /// Time since the source last confirmed the listing.
+    /// Which listing is answered from at `now`.
+    #[must_use]
+    pub fn answers(&self, now: Moment) -> Answers {
+        if !self.name(now).answers() {
+            return Answers::Nothing;
+        }
+        match self.deferred {
+            Some(until) if now < until => match self.agreed_until {
+                Some(agreed) if now < agreed => Answers::WhatWasAgreed,
+                Some(_) | None => Answers::Nothing,
+            },
+            Some(_) | None => Answers::TheListing,
+        }
+    }
+
+    /// Time since the listing was last confirmed, by the source or through a peer.
     #[must_use]
     pub fn age(&self, now: Moment) -> Option<Duration> {
-        self.confirmed.map(|confirmed| now.since(confirmed))
+        let confirmed = self.own.max(self.relayed);
+        confirmed.map(|confirmed| now.since(confirmed))
+    }
+
+    /// Until when what was agreed on is answered, although another listing is believed.
+    #[must_use]
+    pub const fn deferred_until(&self) -> Option<Moment> {
+        self.deferred
+    }
+
+    /// The last word of each peer.
+    #[must_use]
+    pub fn peers(&self) -> &Arc<[PeerView]> {
+        &self.peers
+    }
+
+    /// What this peer is counted as at `now`.
+    #[must_use]
+    pub fn counted_as(&self, peer: &PeerView, now: Moment) -> CountedAs {
+        let fresh = |asked: Moment| now.since(asked) < self.fresh;
+        match (peer.asked, &peer.said) {
+            _ if peer.assumed_gone => CountedAs::AssumedGone,
+            _ if peer.stranger => CountedAs::Stranger,
+            (Some(asked), None) if fresh(asked) => CountedAs::Dead,
+            (Some(asked), Some(said)) if fresh(asked) => CountedAs::Heard(said.authority),
+            (Some(_) | None, _) => CountedAs::OutOfSight,
+        }
     }
 
     /// The authority at `now`, with its reason.
     #[must_use]
     pub fn verdict(&self, now: Moment) -> Verdict {
         let name = self.name(now);
-        let age = self.age(now).unwrap_or_default().as_secs_f64();
-        let trouble = self.trouble.as_deref();
-        let reason = match (name, &self.broken, &self.held) {
-            (AuthorityName::Current, ..) => format!("confirmed by the source {age:.1} s ago"),
-            (AuthorityName::Agreed, ..) => {
-                let why = trouble.map_or_else(String::new, |text| format!(" ({text})"));
-                let last = match self.age(now) {
-                    Some(_) => format!("last confirmed {age:.1} s ago"),
-                    None => "the listing is from before the start".to_owned(),
+        let reason = match name {
+            AuthorityName::Current => {
+                let age = seconds(self.own.map(|own| now.since(own)));
+                format!("confirmed by the source {age} s ago")
+            }
+            AuthorityName::Relayed => {
+                let age = seconds(self.relayed.map(|relayed| now.since(relayed)));
+                format!(
+                    "confirmed through a peer {age} s ago{}",
+                    self.why_no_source()
+                )
+            }
+            AuthorityName::Agreed => {
+                let peers = if self.peers.is_empty() {
+                    ""
+                } else {
+                    ", for every replica"
                 };
-                format!("the source is out of reach{why}; {last}")
+                let (why, last) = (self.why_no_source(), self.last_confirmed(now));
+                format!("the source is out of reach{peers}{why}; {last}")
             }
-            (AuthorityName::Held, Some(broken), _) => broken.to_string(),
-            (AuthorityName::Starting, ..) if self.waiting => {
-                "a listing is known from before the start; the source is asked first".to_owned()
-            }
-            (AuthorityName::Starting, ..) if trouble.is_some() => {
-                format!("no listing yet: {}", trouble.unwrap_or_default())
-            }
-            (AuthorityName::Held | AuthorityName::Starting, _, Some(held)) => {
-                held.cause.to_string()
-            }
-            (AuthorityName::Held | AuthorityName::Starting, ..) => {
-                "no listing yet: the source has not answered".to_owned()
-            }
+            AuthorityName::Held => match (&self.broken, &self.held) {
+                (Some(broken), _) => broken.to_string(),
+                (None, Some(held)) => held.cause.to_string(),
+                (None, None) => "the source is not to be trusted".to_owned(),
+            },
+            AuthorityName::Starting => self.why_starting(),
+            AuthorityName::CutOff => self.why_cut_off(now),
         };
         Verdict { name, reason }
     }
+
+    /// What somebody should look at although this replica answers.
+    #[must_use]
+    pub fn problems(&self, own_version: &str) -> Vec<String> {
+        let mut problems = Vec::new();
+        if let Some(offset) = self.source_clock.filter(|o| o.size() > OFFSET_SHOWN) {
+            let offset = signed(offset);
+            problems.push(format!("the clock of the source is {offset} s from ours"));
+        }
+        for peer in self.peers.iter() {
+            let slot = &peer.slot;
+            if peer.assumed_gone {
+                problems.push(format!(
+                    "assume_gone: peer {slot} is taken for dead whatever it knows; take it out of \
+                     assume_gone when it is back"
+                ));
+            }
+            if let (true, Some(trouble)) = (peer.stranger, &peer.trouble) {
+                problems.push(format!("peer {slot} is not counted as one: {trouble}"));
+            }
+            let version = peer.said.as_ref().map(|said| said.version.as_str());
+            if let Some(version) = version.filter(|version| *version != own_version) {
+                problems.push(format!(
+                    "peer {slot} runs version {}, this replica {own_version}",
+                    version.escape_debug()
+                ));
+            }
+            if let Some(offset) = peer.offset.filter(|offset| offset.size() > OFFSET_SHOWN) {
+                let offset = signed(offset);
+                problems.push(format!("the clock of peer {slot} is {offset} s from ours"));
+            }
+        }
+        problems
+    }
+
+    fn why_no_source(&self) -> String {
+        let trouble = self.trouble.as_deref();
+        trouble.map_or_else(String::new, |text| format!(" ({text})"))
+    }
+
+    fn last_confirmed(&self, now: Moment) -> String {
+        match self.age(now) {
+            Some(age) => format!("last confirmed {} s ago", seconds(Some(age))),
+            None => "the listing is from before the start".to_owned(),
+        }
+    }
+
+    fn why_starting(&self) -> String {
+        match (&self.trouble, self.has_listing) {
+            (_, true) => "a listing is known from before the start; the source is asked first",
+            (Some(text), false) => return format!("no listing yet: {text}"),
+            (None, false) => "no listing yet: the source has not answered",
+        }
+        .to_owned()
+    }
+
+    fn why_cut_off(&self, now: Moment) -> String {
+        if let Some(offset) = self.clock {
+            return format!(
+                "the clock of this machine is wrong: all others are {} s from it. Set it right; \
+                 ramps and plans count by it",
+                signed(offset)
+            );
+        }
+        let who: Vec<_> = self
+            .peers
+            .iter()
+            .filter_map(|peer| self.counted_as(peer, now).why_not_agreed(peer))
+            .collect();
+        let (why, who) = (self.why_no_source(), who.join("; "));
+        format!(
+            "the source is out of reach{why}, and somebody may know better: {who}. Bring back the \
+             source or that replica; if it is gone for good, name it in assume_gone"
+        )
+    }
+}
+
+impl CountedAs {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Heard(authority) => authority.as_str(),
+            Self::Dead => "dead",
+            Self::OutOfSight => "out of sight",
+            Self::Stranger => "no peer",
+            Self::AssumedGone => "assumed gone",
+        }
+    }
+
+    fn why_not_agreed(self, peer: &PeerView) -> Option<String> {
+        let slot = &peer.slot;
+        let trouble = peer.trouble.as_deref();
+        match self {
+            Self::Dead | Self::AssumedGone => None,
+            Self::Heard(authority) => match authority {
+                AuthorityName::Current | AuthorityName::Relayed | AuthorityName::Held => {
+                    Some(format!("{slot} is {}", authority.as_str()))
+                }
+                AuthorityName::Agreed | AuthorityName::Starting | AuthorityName::CutOff => None,
+            },
+            Self::OutOfSight => {
+                let why = trouble.map_or_else(String::new, |text| format!(" ({text})"));
+                Some(format!("{slot} is out of sight{why}"))
+            }
+            Self::Stranger => Some(format!(
+                "{slot} is no peer ({})",
+                trouble.unwrap_or("another configuration")
+            )),
+        }
+    }
+}
+
+fn seconds(span: Option<Duration>) -> String {
+    format!("{:.1}", span.unwrap_or_default().as_secs_f64())
+}
+
+fn signed(offset: Offset) -> String {
+    let sign = if offset.0 < 0 { '-' } else { '+' };
+    format!("{sign}{:.1}", offset.size().as_secs_f64())
 }
 
 impl AuthorityName {
     /// All of them, for metrics.
-    pub const ALL: [Self; 4] = [Self::Current, Self::Agreed, Self::Starting, Self::Held];
+    pub const ALL: [Self; 6] = [
+        Self::Current,
+        Self::Relayed,
+        Self::Agreed,
+        Self::Starting,
+        Self::Held,
+        Self::CutOff,
+    ];
+
+    /// Reads the word for it.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|name| name.as_str() == text)
+    }
 
     /// Whether such a replica answers.
     #[must_use]
     pub const fn answers(self) -> bool {
-        matches!(self, Self::Current | Self::Agreed)
+        matches!(self, Self::Current | Self::Relayed | Self::Agreed)
     }
 
     /// The word for it.
@@ -162,9 +390,11 @@ impl AuthorityName {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Current => "current",
+            Self::Relayed => "relayed",
             Self::Agreed => "agreed",
             Self::Starting => "starting",
             Self::Held => "held",
+            Self::CutOff => "cut-off",
         }
     }
 }
@@ -175,7 +405,7 @@ impl fmt::Display for Broken {
         write!(
             f,
             "the store's history went back ({evidence}): restored or wiped. Look at every directive, \
-             then write a _meta with an epoch above {epoch}"
+             then end it with `tidegate accept`, which writes a _meta with an epoch above {epoch}"
         )
     }
 }
@@ -195,6 +425,12 @@ impl fmt::Display for Distrust {
                 f,
                 "{keys} keys are gone without a newer index ({} among them): a filtered \
                  listing, or a recursive delete. Any write below the prefix settles it",
+                path.escape_debug()
+            ),
+            Self::PeerHasMore { path } => write!(
+                f,
+                "a current peer has {}, which our own source does not list at the same index: our \
+                 token sees less. Give it the policy `list` on the whole prefix",
                 path.escape_debug()
             ),
             Self::Partial { path } => {

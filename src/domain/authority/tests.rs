@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::*;
 use crate::domain::listing::Entry;
@@ -42,7 +43,7 @@ const BOTH: &[(&str, u64)] = &[("canary-state", 10), ("group-states/ci", 20)];
 
 /// A replica that has accepted `BOTH` at index 20, generation 1.5, at second 0.
 fn current() -> Authority {
-    let mut authority = Authority::new(Times::from_poll_interval(P));
+    let mut authority = Authority::new(Times::from_poll_interval(P), []);
     let judgement = authority.listed(listing(20, (1, 5), BOTH), at(0.0), at(0.1));
     assert_eq!(judgement, Judgement::Accepted { changed: true });
     authority
@@ -85,35 +86,35 @@ fn check(authority: &Authority, second: f64, name: AuthorityName, reason: &str) 
 
 #[test]
 fn nothing_is_answered_before_the_first_good_listing() {
-    let mut authority = Authority::new(Times::from_poll_interval(P));
+    let mut authority = Authority::new(Times::from_poll_interval(P), []);
     check(&authority, 0.0, AuthorityName::Starting, "no listing yet");
     let judgement = examine(&mut authority, bare(3, &[]), 0.0, &findings(3));
     assert_eq!(judgement, Judgement::Refused);
-    check(&authority, 0.1, AuthorityName::Starting, "tidegate init");
+    check(&authority, 0.1, AuthorityName::Held, "tidegate init");
     examine(&mut authority, bare(3, BOTH), 1.0, &findings(3));
     check(
         &authority,
         1.1,
-        AuthorityName::Starting,
+        AuthorityName::Held,
         "missing beside 2 other keys",
     );
     authority.denied("no token".to_owned(), at(2.0));
-    check(&authority, 2.0, AuthorityName::Starting, "no token");
+    check(&authority, 2.0, AuthorityName::Held, "no token");
     authority.unreachable("refused".to_owned());
-    check(&authority, 2.5, AuthorityName::Starting, "yet: refused");
-    assert!(!authority.standing().name(at(2.0)).answers());
+    check(&authority, 3.5, AuthorityName::Starting, "yet: refused");
+    assert!(!authority.standing().name(at(3.5)).answers());
 }
 
 #[test]
 fn a_first_listing_without_rights_is_no_empty_prefix() {
-    let mut authority = Authority::new(Times::from_poll_interval(P));
+    let mut authority = Authority::new(Times::from_poll_interval(P), []);
     let found = Findings {
         denied: Some(refusal("_meta")),
         ..findings(30)
     };
     examine(&mut authority, bare(3, &[]), 0.0, &found);
     let reason = "rights are missing: _meta";
-    check(&authority, 0.1, AuthorityName::Starting, reason);
+    check(&authority, 0.1, AuthorityName::Held, reason);
     // The store's index goes back before anything was in force: nothing to protect.
     for (second, table_index) in [(1.0, 30), (2.0, 1), (3.0, 1)] {
         let found = findings(table_index);
@@ -121,7 +122,7 @@ fn a_first_listing_without_rights_is_no_empty_prefix() {
         check(
             &authority,
             second + 0.1,
-            AuthorityName::Starting,
+            AuthorityName::Held,
             "no key under",
         );
     }
@@ -129,7 +130,7 @@ fn a_first_listing_without_rights_is_no_empty_prefix() {
     unreadable.index = 31;
     let judgement = authority.listed(unreadable, at(4.0), at(4.1));
     assert_eq!(judgement, Judgement::Refused);
-    check(&authority, 4.1, AuthorityName::Starting, "cannot be read");
+    check(&authority, 4.1, AuthorityName::Held, "cannot be read");
 }
 
 #[test]
@@ -171,10 +172,10 @@ fn a_confirmation_counts_for_its_lease_from_when_it_was_sent() {
     check(&authority, 1.499, AuthorityName::Current, "confirmed");
     check(&authority, 1.5, AuthorityName::Agreed, "out of reach");
     let outline = authority.listing().unwrap().outline();
-    assert!(authority.confirmed(&outline, at(1.0)));
+    assert!(authority.confirmed(&outline, at(1.0), at(1.0)));
     check(&authority, 2.4, AuthorityName::Current, "confirmed");
     assert!(
-        authority.confirmed(&outline, at(0.5)),
+        authority.confirmed(&outline, at(0.5), at(0.5)),
         "a late answer takes nothing back"
     );
     check(&authority, 2.4, AuthorityName::Current, "confirmed");
@@ -192,7 +193,7 @@ fn a_confirmation_counts_for_its_lease_from_when_it_was_sent() {
             ..outline
         },
     ] {
-        assert!(!authority.confirmed(&other, at(2.4)), "{other:?}");
+        assert!(!authority.confirmed(&other, at(2.4), at(2.4)), "{other:?}");
     }
     check(&authority, 2.5, AuthorityName::Agreed, "out of reach");
 }
@@ -257,7 +258,7 @@ fn lost_rights_hold_until_they_are_back() {
     );
     let outline = authority.listing().unwrap().outline();
     assert!(
-        !authority.confirmed(&outline, at(1.6)),
+        !authority.confirmed(&outline, at(1.6), at(1.6)),
         "a light read does not end it"
     );
     // A higher epoch does not end it either.
@@ -429,7 +430,7 @@ fn many_vanished_keys_are_asked_for_by_parent() {
 fn a_restart_knows_what_was_known_once_the_source_had_its_chance() {
     let before = current();
     let memory = before.memory(jiff::Timestamp::UNIX_EPOCH).unwrap();
-    let again = || Authority::remembering(Times::from_poll_interval(P), memory.clone());
+    let again = || Authority::new(Times::from_poll_interval(P), []).remembering(memory.clone());
     let mut authority = again();
     check(&authority, 0.0, AuthorityName::Starting, "asked first");
     authority.unreachable("refused".to_owned());
@@ -456,7 +457,7 @@ fn a_restart_knows_what_was_known_once_the_source_had_its_chance() {
     );
     // And a broken history stays broken over the next one.
     let memory = authority.memory(jiff::Timestamp::UNIX_EPOCH).unwrap();
-    let authority = Authority::remembering(Times::from_poll_interval(P), memory);
+    let authority = Authority::new(Times::from_poll_interval(P), []).remembering(memory);
     check(
         &authority,
         0.0,

@@ -1,5 +1,8 @@
 //! What an answer of Consul means.
 
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimeParser;
+
 use super::environment::TokenSource;
 use super::failure::Failure;
 use crate::kv::KvError;
@@ -15,6 +18,8 @@ pub(super) struct Answer {
     known_leader: bool,
     filtered: bool,
     location: Option<String>,
+    /// `Date`: the agent's clock.
+    pub(super) date: Option<Timestamp>,
     pub(super) body: Vec<u8>,
 }
 
@@ -34,6 +39,7 @@ impl Answer {
             // Since 1.11, and for known tokens alone: its absence proves nothing.
             filtered: is("x-consul-results-filtered-by-acls", "true"),
             location: header("location").map(excerpt),
+            date: header("date").and_then(|text| DateTimeParser::new().parse_timestamp(text).ok()),
             body,
         }
     }

@@ -3,7 +3,7 @@
 use super::{Source, sources};
 
 /// What each part may name besides itself and `domain`.
-const MAY_NAME: [(&str, &[&str]); 16] = [
+const MAY_NAME: [(&str, &[&str]); 17] = [
     ("domain", &[]),
     ("clock", &[]),
     ("store", &[]),
@@ -14,17 +14,16 @@ const MAY_NAME: [(&str, &[&str]); 16] = [
     ("metrics", &["clock", "fleet", "kv", "store"]),
     ("progress", &["clock"]),
     ("telemetry", &["config"]),
-    // These meet only in `store` and `fleet`.
+    ("beliefs", &["clock", "disk", "metrics", "store"]),
+    // These meet only in `store`, what feeds it, and `fleet`.
     ("agent", &["clock", "fleet", "metrics", "progress", "store"]),
     ("http", &["clock", "fleet", "metrics", "store"]),
-    (
-        "watch",
-        &["clock", "disk", "kv", "metrics", "progress", "store"],
-    ),
+    ("watch", &["beliefs", "clock", "kv", "metrics", "progress"]),
     (
         "serve",
         &[
             "agent",
+            "beliefs",
             "clock",
             "config",
             "disk",

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, timeout_at};
 use tracing::{info, warn};
 
-use crate::clock;
+use super::Keep;
 use crate::disk::Disk;
-use crate::domain::authority::Authority;
 use crate::domain::memory::Memory;
 use crate::metrics::SourceCounters;
 
@@ -41,34 +41,6 @@ impl Keeper {
         }
     }
 
-    /// Keeps what is known now, if it is other than what was kept last.
-    pub(super) async fn keep(&mut self, authority: &Authority) {
-        let Some(memory) = authority.memory(clock::now()) else {
-            return;
-        };
-        if self.kept.as_ref().is_some_and(|kept| kept.knows(&memory)) {
-            return;
-        }
-        self.kept = None;
-        let outcome = self.write(memory.clone()).await;
-        match outcome {
-            Ok(()) => {
-                if self.failing {
-                    info!("the listing is kept again");
-                }
-                self.failing = false;
-                self.kept = Some(memory);
-            }
-            Err(error) => {
-                self.counters.memory_errors.fetch_add(1, Ordering::Relaxed);
-                if !self.failing {
-                    warn!(%error, "the listing cannot be kept over a restart; answering goes on");
-                }
-                self.failing = true;
-            }
-        }
-    }
-
     /// Writes a memory, once the write before it is over. Two at once would write into one file,
     /// and a disk that hangs would take one thread after the other, until none is left for the
     /// source.
@@ -92,6 +64,32 @@ impl Keeper {
     }
 }
 
+#[async_trait]
+impl Keep for Keeper {
+    async fn keep(&mut self, memory: Memory) {
+        if self.kept.as_ref().is_some_and(|kept| kept.knows(&memory)) {
+            return;
+        }
+        self.kept = None;
+        match self.write(memory.clone()).await {
+            Ok(()) => {
+                if self.failing {
+                    info!("the listing is kept again");
+                }
+                self.failing = false;
+                self.kept = Some(memory);
+            }
+            Err(error) => {
+                self.counters.memory_errors.fetch_add(1, Ordering::Relaxed);
+                if !self.failing {
+                    warn!(%error, "the listing cannot be kept over a restart; answering goes on");
+                }
+                self.failing = true;
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::{self, File};
@@ -100,21 +98,18 @@ mod tests {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     use super::*;
-    use crate::domain::authority::{Moment, Times};
-    use crate::domain::key::{META, Prefix};
-    use crate::domain::listing::{Entry, Listing};
+    use crate::domain::evidence::Evidence;
+    use crate::domain::key::Prefix;
+    use crate::domain::listing::Listing;
 
-    fn authority(index: u64) -> Authority {
-        let mut authority = Authority::new(Times::from_poll_interval(Duration::from_secs(2)));
-        let value = bytes::Bytes::from_static(br#"{"schema":1,"epoch":1,"gen":1}"#);
-        let meta = Entry {
-            value,
-            modify_index: 1,
-        };
-        let entries = [(META.to_owned(), meta)].into();
-        let moment = Moment(Duration::from_secs(1));
-        authority.listed(Listing { index, entries }, moment, moment);
-        authority
+    fn memory(index: u64) -> Memory {
+        let entries = [].into();
+        Memory {
+            listing: Some(Arc::new(Listing { index, entries })),
+            evidence: Evidence::default(),
+            broken: None,
+            at: jiff::Timestamp::UNIX_EPOCH,
+        }
     }
 
     #[tokio::test]
@@ -127,7 +122,7 @@ mod tests {
         let counters = Arc::new(SourceCounters::default());
         let mut keeper = Keeper::new(disk.clone(), Arc::clone(&counters));
         for index in 1..=3 {
-            keeper.keep(&authority(index)).await;
+            keeper.keep(memory(index)).await;
         }
         assert_eq!(counters.memory_errors.load(Ordering::Relaxed), 3);
 
@@ -140,8 +135,8 @@ mod tests {
         });
         let text = reader.await.unwrap();
         assert_eq!(text.matches("tidegate-memory").count(), 1, "{text}");
-        keeper.keep(&authority(3)).await;
+        keeper.keep(memory(3)).await;
         let found = disk.load().unwrap().memory.unwrap();
-        assert_eq!(found.listing.index, 3);
+        assert_eq!(found.listing.unwrap().index, 3);
     }
 }

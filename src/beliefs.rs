@@ -1,0 +1,213 @@
+//! What this replica believes: fed by the watcher and the peers, kept on disk, compiled, published.
+//!
+//! Each event is applied, kept and published before the next one, so that nobody is answered from
+//! what a restart would not know.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::Mutex;
+use tracing::{info, warn};
+
+pub use self::keeper::Keeper;
+use crate::clock::Clock;
+use crate::domain::authority::{Authority, AuthorityName, Moment};
+use crate::domain::listing::Listing;
+use crate::domain::memory::Memory;
+use crate::domain::snapshot::{Difference, Placed, Snapshot};
+use crate::store::{Published, Store};
+
+mod keeper;
+
+/// The most changes of one listing that are logged one by one.
+const DIFFERENCES_TOLD_MAX: usize = 20;
+
+/// Keeps what is known over a restart.
+#[async_trait]
+pub trait Keep: Send {
+    /// Keeps this. It returns within a bounded time, whatever the disk does.
+    async fn keep(&mut self, memory: Memory);
+}
+
+/// The authority, and what follows from each of its events.
+pub struct Beliefs {
+    store: Arc<Store>,
+    clock: Arc<dyn Clock>,
+    /// Makes editions of this process unlike those of the one before.
+    nonce: u64,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    authority: Authority,
+    keep: Option<Box<dyn Keep>>,
+    compiled: Option<Compiled>,
+    /// The snapshot that was agreed on, while another one is believed already.
+    agreed: Option<Arc<Snapshot>>,
+    memory: Option<(u64, Arc<Memory>)>,
+    shown: Option<(AuthorityName, Option<String>)>,
+}
+
+struct Compiled {
+    listing: Arc<Listing>,
+    snapshot: Arc<Snapshot>,
+}
+
+impl Beliefs {
+    /// Publishes into `store`; `nonce` is another one at each start.
+    pub fn new(
+        authority: Authority,
+        keep: Option<Box<dyn Keep>>,
+        store: Arc<Store>,
+        clock: Arc<dyn Clock>,
+        nonce: u64,
+    ) -> Self {
+        let mut inner = Inner {
+            authority,
+            keep,
+            compiled: None,
+            agreed: None,
+            memory: None,
+            shown: None,
+        };
+        inner.compile(&*clock);
+        inner.remember(&*clock, nonce);
+        inner.publish(&store, clock.moment());
+        Self {
+            store,
+            clock,
+            nonce,
+            inner: Mutex::new(inner),
+        }
+    }
+
+    /// Applies one event at this moment.
+    pub async fn update<R>(&self, event: impl FnOnce(&mut Authority, Moment) -> R) -> R {
+        let mut inner = self.inner.lock().await;
+        let before = inner.authority.edition();
+        let result = event(&mut inner.authority, self.clock.moment());
+        if inner.authority.edition() != before {
+            inner.compile(&*self.clock);
+            if let Some(memory) = inner.remember(&*self.clock, self.nonce)
+                && let Some(keep) = &mut inner.keep
+            {
+                // On disk before the next answer.
+                keep.keep(memory).await;
+            }
+        }
+        inner.publish(&self.store, self.clock.moment());
+        result
+    }
+
+    /// What is published.
+    #[must_use]
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+}
+
+impl Inner {
+    /// Compiles the listing that is believed, and says what changed.
+    fn compile(&mut self, clock: &dyn Clock) {
+        let Some(listing) = self.authority.listing() else {
+            return;
+        };
+        let before = self.compiled.as_ref();
+        let same = |before: &Compiled| {
+            Arc::ptr_eq(&before.listing, listing) || before.listing.same_contents(listing)
+        };
+        if before.is_some_and(same) {
+            return;
+        }
+        let snapshot = match Snapshot::build(listing) {
+            Ok(snapshot) => Arc::new(snapshot),
+            // The authority believes no listing without a sentinel.
+            Err(error) => {
+                warn!(%error, "a listing that is believed does not compile");
+                return;
+            }
+        };
+        let earlier = before.map(|before| Arc::clone(&before.snapshot));
+        tell(&snapshot, listing, earlier.as_deref());
+        let standing = self.authority.standing();
+        self.agreed = match standing.deferred_until() {
+            Some(until) if clock.moment() < until => self.agreed.take().or(earlier),
+            Some(_) | None => None,
+        };
+        let listing = Arc::clone(listing);
+        self.compiled = Some(Compiled { listing, snapshot });
+    }
+
+    /// What is to be kept and told now.
+    fn remember(&mut self, clock: &dyn Clock, nonce: u64) -> Option<Memory> {
+        let memory = self.authority.memory(clock.now());
+        let edition = nonce.wrapping_add(self.authority.edition());
+        self.memory = memory.clone().map(|memory| (edition, Arc::new(memory)));
+        memory
+    }
+
+    fn publish(&mut self, store: &Store, now: Moment) {
+        let standing = self.authority.standing();
+        let verdict = standing.verdict(now);
+        let (authority, reason) = (verdict.name.as_str(), verdict.reason.as_str());
+        // While answering, the reason holds an age that always changes.
+        let silent = (!verdict.name.answers()).then(|| reason.to_owned());
+        let showing = Some((verdict.name, silent));
+        if self.shown != showing {
+            match verdict.name {
+                AuthorityName::Current | AuthorityName::Relayed | AuthorityName::Agreed => {
+                    info!(authority, "{reason}");
+                }
+                AuthorityName::Starting => info!(authority, "nothing is answered yet: {reason}"),
+                AuthorityName::Held | AuthorityName::CutOff => {
+                    warn!(authority, "nothing is answered: {reason}");
+                }
+            }
+            self.shown = showing;
+        }
+        let snapshot = self.compiled.as_ref();
+        if standing.deferred_until().is_none_or(|until| until <= now) {
+            self.agreed = None;
+        }
+        store.publish(Published {
+            snapshot: snapshot.map(|compiled| Arc::clone(&compiled.snapshot)),
+            agreed: self.agreed.clone(),
+            standing,
+            memory: self.memory.clone(),
+        });
+    }
+}
+
+/// Who changed what, and which new problems there are: what an operator looks for first.
+fn tell(snapshot: &Snapshot, listing: &Listing, earlier: Option<&Snapshot>) {
+    info!(
+        index = snapshot.index,
+        generation = %snapshot.generation,
+        keys = listing.entries.len(),
+        problems = snapshot.problems.len(),
+        "a new listing was read"
+    );
+    if let Some(earlier) = earlier {
+        tell_differences(&snapshot.differences(earlier));
+    }
+    let earlier = earlier.map_or(&[][..], |earlier| &earlier.problems);
+    let known: HashSet<_> = earlier.iter().collect();
+    for problem in snapshot.problems.iter().filter(|p| !known.contains(p)) {
+        let kind = problem.kind.as_str();
+        // A key may be called anything: its name must not forge lines of the log.
+        warn!(kind, path = %problem.path.escape_debug(), "{}", problem.text);
+    }
+}
+
+fn tell_differences(differences: &[Difference<'_>]) {
+    for difference in differences.iter().take(DIFFERENCES_TOLD_MAX) {
+        let text = |placed: Option<&Placed>| placed.map_or_else(|| "none".to_owned(), Placed::text);
+        let (before, after) = (text(difference.before), text(difference.after));
+        info!(path = %difference.path(), before, after, "changed");
+    }
+    let more = differences.len().saturating_sub(DIFFERENCES_TOLD_MAX);
+    if more > 0 {
+        info!(more, "further changes");
+    }
+}
