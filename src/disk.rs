@@ -1,25 +1,23 @@
 //! Keeps the last listing, so that a restart while the source is away changes nothing.
-//!
-//! The file is written whole beside the old one and renamed over it: after a crash there is the
-//! old memory or the new one.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+mod kept;
+
+use std::io;
+use std::path::Path;
+
+pub use self::kept::KeptFile;
 
 use crate::domain::key::Prefix;
 use crate::domain::memory::Memory;
 
 const FILE: &str = "memory";
-const ASIDE: &str = "memory.refused";
-const WRITTEN: &str = "memory.new";
 /// A larger file is not ours: the listing that Consul hands out is at most as large.
 const BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// A folder that holds the memory of one environment.
 #[derive(Debug, Clone)]
 pub struct Disk {
-    folder: PathBuf,
+    file: KeptFile,
     prefix: Prefix,
 }
 
@@ -38,9 +36,8 @@ impl Disk {
     /// # Errors
     /// When it cannot be made.
     pub fn open(folder: &Path, prefix: Prefix) -> io::Result<Self> {
-        fs::create_dir_all(folder)?;
-        let folder = folder.to_owned();
-        Ok(Self { folder, prefix })
+        let file = KeptFile::open(folder, FILE, BYTES_MAX)?;
+        Ok(Self { file, prefix })
     }
 
     /// Reads what was kept. A file that is torn, of another environment or not understood is set
@@ -49,38 +46,26 @@ impl Disk {
     /// # Errors
     /// When the file is there and cannot be read.
     pub fn load(&self) -> io::Result<Found> {
-        let path = self.folder.join(FILE);
-        let bytes = match fs::metadata(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Found {
-                    memory: None,
-                    notice: None,
-                });
-            }
-            Ok(metadata) if metadata.len() <= BYTES_MAX => fs::read(&path)?,
-            Ok(_) => Vec::new(),
-            Err(error) => return Err(error),
+        let nothing = Found {
+            memory: None,
+            notice: None,
         };
-        match Memory::parse(&bytes, &self.prefix) {
-            Ok(memory) => Ok(Found {
+        let Some(bytes) = self.file.read()? else {
+            return Ok(nothing);
+        };
+        Ok(match Memory::parse(&bytes, &self.prefix) {
+            Ok(memory) => Found {
                 memory: Some(memory),
-                notice: None,
-            }),
+                ..nothing
+            },
             Err(error) => {
-                let aside = self.folder.join(ASIDE);
-                let moved = fs::rename(&path, &aside);
-                let (path, aside) = (path.display(), aside.display());
-                let moved = match moved {
-                    Ok(()) => format!("set aside as {aside}"),
-                    Err(why) => format!("it stays there ({why})"),
-                };
-                let notice = format!("{path}: {error}; {moved}; starting without memory");
-                Ok(Found {
-                    memory: None,
-                    notice: Some(notice),
-                })
+                let aside = self.file.set_aside(&error);
+                Found {
+                    notice: Some(format!("{aside}; starting without memory")),
+                    ..nothing
+                }
             }
-        }
+        })
     }
 
     /// Keeps a memory, durably.
@@ -88,17 +73,13 @@ impl Disk {
     /// # Errors
     /// When it cannot be written; the old one is untouched then.
     pub fn save(&self, memory: &Memory) -> io::Result<()> {
-        let written = self.folder.join(WRITTEN);
-        let mut file = File::create(&written)?;
-        file.write_all(&memory.to_bytes(&self.prefix))?;
-        file.sync_all()?;
-        fs::rename(&written, self.folder.join(FILE))?;
-        File::open(&self.folder)?.sync_all()
+        self.file.write(&memory.to_bytes(&self.prefix))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::sync::Arc;
 
     use super::*;
@@ -154,7 +135,10 @@ mod tests {
             let found = disk(folder.path(), environment).load().unwrap();
             assert!(found.memory.is_none());
             assert!(found.notice.unwrap().contains(word));
-            assert_eq!(fs::read(folder.path().join(ASIDE)).unwrap(), bytes);
+            assert_eq!(
+                fs::read(folder.path().join("memory.refused")).unwrap(),
+                bytes
+            );
             assert!(
                 disk(folder.path(), environment)
                     .load()
@@ -171,7 +155,7 @@ mod tests {
         let disk = disk(folder.path(), "gprd");
         disk.save(&memory(1)).unwrap();
         // Something that cannot be written over stands in the way.
-        fs::create_dir(folder.path().join(WRITTEN)).unwrap();
+        fs::create_dir(folder.path().join("memory.new")).unwrap();
         assert!(disk.save(&memory(2)).is_err());
         assert_eq!(disk.load().unwrap().memory, Some(memory(1)));
     }

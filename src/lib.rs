@@ -43,6 +43,7 @@ pub mod clock;
 pub mod config;
 pub mod disk;
 pub mod domain;
+pub mod fleet;
 pub mod http;
 pub mod kv;
 pub mod metrics;

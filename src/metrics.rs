@@ -18,6 +18,7 @@ use crate::clock;
 use crate::domain::answer::{Answer, State};
 use crate::domain::authority::AuthorityName;
 use crate::domain::snapshot::ProblemKind;
+use crate::fleet::Fleet;
 use crate::kv::KvError;
 use crate::store::Store;
 
@@ -69,6 +70,7 @@ struct Shown {
     store: Arc<Store>,
     workers: Vec<Arc<WorkerCounters>>,
     source: Arc<SourceCounters>,
+    fleet: Arc<Fleet>,
 }
 
 const ANSWERS: [&str; 7] = [
@@ -152,12 +154,14 @@ impl Metrics {
         store: Arc<Store>,
         workers: Vec<Arc<WorkerCounters>>,
         source: Arc<SourceCounters>,
+        fleet: Arc<Fleet>,
     ) -> Self {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(Shown {
             store,
             workers,
             source,
+            fleet,
         }));
         Self { registry }
     }
@@ -177,6 +181,7 @@ impl Collector for Shown {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.encode_agent(&mut encoder)?;
         self.encode_source(&mut encoder)?;
+        self.encode_fleet(&mut encoder)?;
         self.encode_state(&mut encoder)
     }
 }
@@ -239,6 +244,46 @@ impl Shown {
             values: &READS,
         }
         .counters(encoder, light)
+    }
+
+    fn encode_fleet(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let (summary, dropped) = self.fleet.summary();
+        for (name, help, value) in [
+            ("nodes", "Nodes that asked this replica", summary.nodes),
+            (
+                "nodes_silent",
+                "Nodes of which no row asks this replica any more",
+                summary.nodes_silent,
+            ),
+            (
+                "rows",
+                "Servers of nodes that asked this replica",
+                summary.rows,
+            ),
+            (
+                "rows_silent",
+                "Rows that do not ask this replica any more",
+                summary.rows_silent,
+            ),
+            (
+                "rows_behind",
+                "Rows that this replica has not told the newest listing",
+                summary.rows_behind,
+            ),
+            (
+                "duplicate_names",
+                "Node names that several machines ask by at once",
+                summary.duplicate_names,
+            ),
+        ] {
+            let name = format!("tidegate_fleet_{name}");
+            gauge(encoder, &name, help, value as u64)?;
+        }
+        let help = "Rows and polls that the fleet view had no room for";
+        counter(encoder, "tidegate_fleet_dropped", help, dropped)?;
+        let errors = self.fleet.save_errors.load(Ordering::Relaxed);
+        let help = "Fleet views that could not be kept over a restart";
+        counter(encoder, "tidegate_fleet_save_errors", help, errors)
     }
 
     fn encode_state(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

@@ -27,6 +27,7 @@ use crate::disk::Disk;
 use crate::domain::authority::{Authority, Times};
 use crate::domain::key::Prefix;
 use crate::domain::memory::Memory;
+use crate::fleet::{self, Fleet, FleetFile};
 use crate::http::{self, Pages};
 use crate::kv::source::Source;
 use crate::metrics::{Metrics, SourceCounters};
@@ -49,6 +50,7 @@ struct Parts {
     source: Arc<Source>,
     watcher: JoinHandle<()>,
     pages: JoinHandle<io::Result<()>>,
+    fleet: JoinHandle<()>,
     workers: Vec<thread::JoinHandle<()>>,
     tokens: Tokens,
 }
@@ -174,13 +176,16 @@ impl Parts {
             rng: StdRng::from_rng(&mut rand::rng()),
         });
         let watcher = watcher.run(tokens.rest.clone(), progress.of_the_watcher());
+        let (fleet, kept) = fleet(config, &store, &bound.agent)?;
         let pages = Pages {
             store: Arc::clone(&store),
             metrics: Arc::new(Metrics::new(
                 Arc::clone(&store),
                 bound.agent.counters().to_vec(),
                 counters,
+                Arc::clone(&fleet),
             )),
+            fleet: Arc::clone(&fleet),
             replica: config.slot.clone(),
             stopping: tokens.stopping.clone(),
         };
@@ -194,6 +199,7 @@ impl Parts {
             source,
             watcher: tokio::spawn(watcher),
             pages: tokio::spawn(pages),
+            fleet: tokio::spawn(fleet.run(kept, tokens.rest.clone())),
             workers,
             tokens,
         })
@@ -206,6 +212,7 @@ impl Parts {
             () = self.tokens.agent_died.cancelled() => anyhow!("part `agent` ended by itself"),
             ended = &mut self.watcher => part_ended("watch", ended.map(|()| Ok(()))),
             ended = &mut self.pages => part_ended("http", ended),
+            ended = &mut self.fleet => part_ended("fleet", ended.map(|()| Ok(()))),
         }
     }
 
@@ -225,8 +232,32 @@ impl Parts {
         let _ = joined.await;
         self.tokens.rest.cancel();
         // A part that died has been named already.
-        let _ = tokio::join!(finished(self.watcher), finished(self.pages));
+        let _ = tokio::join!(
+            finished(self.watcher),
+            finished(self.pages),
+            finished(self.fleet)
+        );
     }
+}
+
+/// The fleet as it was known before a restart, and the file that it is kept in.
+fn fleet(
+    config: &Config,
+    store: &Arc<Store>,
+    agent: &Agent,
+) -> anyhow::Result<(Arc<Fleet>, Option<FleetFile>)> {
+    let folder = config.data_dir.as_deref();
+    let file = folder.map(|folder| FleetFile::open(folder, config.prefix.clone()));
+    let file = file.transpose().context("data_dir")?;
+    let before = file.as_ref().and_then(FleetFile::load_or_tell);
+    let settings = fleet::Settings {
+        replica: config.slot.clone(),
+        prefix: config.prefix.clone(),
+        poll_interval: config.poll_interval,
+    };
+    let tallies = agent.tallies().to_vec();
+    let fleet = Fleet::new(settings, Arc::clone(store), tallies, before);
+    Ok((Arc::new(fleet), file))
 }
 
 /// What is believed at the start: what was kept, or nothing.

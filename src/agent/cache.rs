@@ -11,6 +11,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::domain::answer::{Answer, Origin};
+use crate::domain::fleet::{Identity, Version};
 use crate::domain::name::Name;
 use crate::domain::request::Request;
 use crate::domain::snapshot::Snapshot;
@@ -39,6 +40,10 @@ pub(super) struct Cache {
 pub(super) struct Rendered {
     pub(super) line: Rc<[u8]>,
     pub(super) answer: Answer,
+    /// Who is told so; nobody when the request cannot be read.
+    pub(super) identity: Option<Arc<Identity>>,
+    /// How new the snapshot is that it comes from.
+    pub(super) version: Version,
     until: Option<Timestamp>,
 }
 
@@ -112,16 +117,15 @@ impl Cache {
         source: IpAddr,
         now: Timestamp,
     ) -> (Rendered, bool) {
-        let (answer, until, lasting) = match Request::parse(line) {
-            Err(_) => (Answer::UnknownRequest, None, false),
+        let (answer, until, identity) = match Request::parse(line) {
+            Err(_) => (Answer::UnknownRequest, None, None),
             Ok(request) => {
-                let address = request.node.is_none().then(|| Name::from_address(source));
-                let node = request.node.or_else(|| address.as_ref().map(Name::as_str));
-                let node = node.expect("a request names its node, or its address does");
-                let decision = snapshot.decide(&request, node, now);
-                (decision.answer, decision.until, true)
+                let identity = Identity::new(&request, source);
+                let decision = snapshot.decide(&request, identity.node.as_str(), now);
+                (decision.answer, decision.until, Some(Arc::new(identity)))
             }
         };
+        let lasting = identity.is_some();
         let origin = Origin {
             index: snapshot.index,
             replica: self.replica.clone(),
@@ -130,6 +134,8 @@ impl Cache {
             Rendered {
                 line: answer.to_line(&origin).into(),
                 answer,
+                identity,
+                version: Version::of(snapshot),
                 until,
             },
             lasting,

@@ -25,14 +25,14 @@ pub(super) async fn serve(worker: &Worker, mut stream: TcpStream, source: IpAddr
         worker.counters.silent(Silence::Gone);
         return;
     };
-    let Some(rendered) = worker.answer(request_line(&buffer[..length]), source) else {
-        worker.counters.silent(Silence::NoAuthority);
-        return;
+    let line = request_line(&buffer[..length]);
+    let Some(reply) = worker.answer(line, source) else {
+        return worker.no_authority(line, source);
     };
-    match timeout(WRITE_TIME_MAX, stream.write_all(&rendered.line)).await {
-        Ok(Ok(())) => worker.counters.answered(rendered.answer),
-        Ok(Err(_)) => return worker.counters.silent(Silence::Gone),
-        Err(_) => return worker.counters.silent(Silence::Stuck),
+    match timeout(WRITE_TIME_MAX, stream.write_all(&reply.rendered.line)).await {
+        Ok(Ok(())) => worker.told(&reply),
+        Ok(Err(_)) => return worker.not_told(&reply, Silence::Gone),
+        Err(_) => return worker.not_told(&reply, Silence::Stuck),
     }
     if open {
         let _ = timeout(CLOSE_TIME_MAX, wait_for_close(&mut stream, &mut buffer)).await;

@@ -19,6 +19,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::domain::name::Name;
+use crate::fleet::Tally;
 use crate::metrics::WorkerCounters;
 use crate::progress::Progress;
 use crate::store::Store;
@@ -56,6 +57,7 @@ pub struct Agent {
     address: SocketAddr,
     settings: Settings,
     counters: Vec<Arc<WorkerCounters>>,
+    tallies: Vec<Arc<Tally>>,
 }
 
 /// What the workers share.
@@ -82,11 +84,13 @@ impl Agent {
             listeners.push(listener::bind(address)?);
         }
         let counters = listeners.iter().map(|_| Arc::default()).collect();
+        let tallies = listeners.iter().map(|_| Arc::default()).collect();
         Ok(Self {
             listeners,
             address,
             settings,
             counters,
+            tallies,
         })
     }
 
@@ -100,6 +104,12 @@ impl Agent {
     #[must_use]
     pub fn counters(&self) -> &[Arc<WorkerCounters>] {
         &self.counters
+    }
+
+    /// What each worker counts of its polls.
+    #[must_use]
+    pub fn tallies(&self) -> &[Arc<Tally>] {
+        &self.tallies
     }
 
     /// Starts the workers, which end after `stop`. A worker that panics cancels `died`.
@@ -120,12 +130,14 @@ impl Agent {
             connections_max: self.settings.connections_max,
             stop,
         });
-        let parts = self.listeners.into_iter().zip(self.counters).enumerate();
+        let counts = self.counters.into_iter().zip(self.tallies);
+        let parts = self.listeners.into_iter().zip(counts).enumerate();
         parts
-            .map(|(number, (listener, counters))| {
+            .map(|(number, (listener, (counters, tally)))| {
                 let worker = worker::Parts {
                     listener,
                     counters,
+                    tally,
                     shared: Arc::clone(&shared),
                     died: died.clone(),
                     beat: progress.of_worker(number),

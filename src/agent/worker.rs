@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
@@ -18,6 +19,9 @@ use tokio_util::task::TaskTracker;
 use super::cache::{Cache, Rendered};
 use super::{FINISH_TIME_MAX, Shared, connection};
 use crate::clock;
+use crate::domain::fleet::{Identity, Told};
+use crate::domain::request::Request;
+use crate::fleet::Tally;
 use crate::metrics::{Silence, WorkerCounters};
 use crate::progress::Beat;
 
@@ -32,7 +36,14 @@ const BEAT: Duration = Duration::from_secs(1);
 pub(super) struct Worker {
     shared: Arc<Shared>,
     pub(super) counters: Arc<WorkerCounters>,
+    tally: Arc<Tally>,
     cache: RefCell<Cache>,
+}
+
+/// An answer, and when it was given.
+pub(super) struct Reply {
+    pub(super) rendered: Rendered,
+    at: Timestamp,
 }
 
 /// A place among the connections that may be open at once.
@@ -42,6 +53,7 @@ struct Permit(Rc<Worker>);
 pub(super) struct Parts {
     pub(super) listener: std::net::TcpListener,
     pub(super) counters: Arc<WorkerCounters>,
+    pub(super) tally: Arc<Tally>,
     pub(super) shared: Arc<Shared>,
     /// Cancelled when the worker ends without being told to.
     pub(super) died: CancellationToken,
@@ -73,6 +85,7 @@ async fn serve(parts: Parts) {
     let worker = Rc::new(Worker {
         shared: parts.shared,
         counters: parts.counters,
+        tally: parts.tally,
         cache,
     });
     let polls = TaskTracker::new();
@@ -124,14 +137,51 @@ impl Worker {
     }
 
     /// The answer to a request line; `None` when this replica must be silent now.
-    pub(super) fn answer(&self, line: &[u8], source: IpAddr) -> Option<Rendered> {
+    pub(super) fn answer(&self, line: &[u8], source: IpAddr) -> Option<Reply> {
         let published = self.shared.store.load();
         let snapshot = published.answering(clock::moment())?;
-        Some(
-            self.cache
-                .borrow_mut()
-                .answer(snapshot, line, source, clock::now()),
-        )
+        let at = clock::now();
+        let mut cache = self.cache.borrow_mut();
+        let rendered = cache.answer(snapshot, line, source, at);
+        Some(Reply { rendered, at })
+    }
+
+    /// A poll was told its answer.
+    pub(super) fn told(&self, reply: &Reply) {
+        let Rendered {
+            answer,
+            version,
+            identity,
+            ..
+        } = &reply.rendered;
+        self.counters.answered(*answer);
+        if let Some(identity) = identity {
+            let (at, version, answer) = (reply.at, *version, *answer);
+            let told = Told {
+                at,
+                version,
+                answer,
+            };
+            self.tally.record(identity, at, Some(told));
+        }
+    }
+
+    /// A poll did not get its answer.
+    pub(super) fn not_told(&self, reply: &Reply, why: Silence) {
+        self.counters.silent(why);
+        if let Some(identity) = &reply.rendered.identity {
+            self.tally.record(identity, reply.at, None);
+        }
+    }
+
+    /// A poll was closed because this replica must be silent: a node that asks is there all the
+    /// same, and not shown as silent itself.
+    pub(super) fn no_authority(&self, line: &[u8], source: IpAddr) {
+        self.counters.silent(Silence::NoAuthority);
+        if let Ok(request) = Request::parse(line) {
+            let identity = Arc::new(Identity::new(&request, source));
+            self.tally.record(&identity, clock::now(), None);
+        }
     }
 }
 

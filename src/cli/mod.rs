@@ -7,6 +7,7 @@ mod completions;
 mod context;
 mod explain;
 mod failure;
+mod forget;
 mod init;
 mod man;
 mod serve;
@@ -54,17 +55,22 @@ enum Command {
     Set(set::Set),
     /// Clear server overrides: the servers follow their groups again.
     Clear(clear::Clear),
+    /// Forget a node that was taken away: the fleet view shows it no longer.
+    Forget(forget::Forget),
     /// Print a completion script for a shell.
     Completions(completions::Completions),
     /// Print the manual page.
     Man(man::Man),
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage; \
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage, or nothing matched; \
     3 refused; 5 somebody else wrote meanwhile; 6 the store is out of reach.";
 
 /// The settings that the commands other than `serve` take as flags.
 const STORE_FLAGS: [&str; 3] = ["environment", "root", "kv"];
+
+/// The settings that say where this machine's replica is.
+const REPLICA_FLAGS: [&str; 2] = ["environment", "http.listen"];
 
 /// Parses and runs one command.
 ///
@@ -89,6 +95,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
         Command::Canary(canary) => canary.run(flags),
         Command::Set(set) => set.run(&flags),
         Command::Clear(clear) => clear.run(&flags),
+        Command::Forget(forget) => forget.run(&flags),
         Command::Completions(completions) => completions.run(command()),
         Command::Man(man) => man.run(command()),
     }
@@ -104,7 +111,8 @@ fn command() -> clap::Command {
         let of_the_store = Flags::args().filter(|arg| STORE_FLAGS.contains(&arg.get_id().as_str()));
         command = command.mut_subcommand(name, |c| c.args(of_the_store));
     }
-    command
+    let of_a_replica = Flags::args().filter(|arg| REPLICA_FLAGS.contains(&arg.get_id().as_str()));
+    command.mut_subcommand("forget", |c| c.args(of_a_replica))
 }
 
 fn flags(matches: &ArgMatches) -> Flags {

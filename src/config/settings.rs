@@ -133,7 +133,7 @@ pub const SETTINGS: [Setting; 14] = [
         default: Default::Implied("nothing is remembered over a restart"),
         kind: Kind::Text,
         doc: "A folder in which the last listing is kept, so that a restart while the source is out \
-              of reach answers the same.",
+              of reach answers the same; and the fleet view, so that a silent node stays known.",
     },
     Setting {
         key: "drain_for",

@@ -20,7 +20,7 @@ pub const REPLICA_BYTES_MAX: usize = 32;
 pub struct Percent(u8);
 
 /// What a server shall be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
     /// Takes traffic at this share of its configured weight.
     Ready(Percent),
@@ -31,7 +31,7 @@ pub enum State {
 }
 
 /// What is said to one poll.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Answer {
     /// The desired state.
     State(State),
@@ -139,6 +139,42 @@ impl Answer {
         );
     }
 
+    /// The words for a person: `ready 40%`, `drain`, `shadow-maint`, `unknown-group`.
+    #[must_use]
+    pub fn words(self) -> String {
+        match self {
+            Self::State(State::Ready(percent)) => format!("ready {}%", percent.0),
+            Self::Shadow(State::Ready(percent)) => format!("shadow-ready-{}", percent.0),
+            Self::State(State::Drain) => "drain".to_owned(),
+            Self::State(State::Maint) => "maint".to_owned(),
+            Self::Shadow(State::Drain) => "shadow-drain".to_owned(),
+            Self::Shadow(State::Maint) => "shadow-maint".to_owned(),
+            Self::UnknownGroup => "unknown-group".to_owned(),
+            Self::UnknownDirective => "unknown-directive".to_owned(),
+            Self::UnknownRequest => "unknown-request".to_owned(),
+        }
+    }
+
+    /// Reads such words.
+    #[must_use]
+    pub fn from_words(words: &str) -> Option<Self> {
+        let ready = |percent: &str| Some(State::Ready(Percent::new(percent.parse().ok()?)?));
+        let answer = match words {
+            "drain" => Self::State(State::Drain),
+            "maint" => Self::State(State::Maint),
+            "shadow-drain" => Self::Shadow(State::Drain),
+            "shadow-maint" => Self::Shadow(State::Maint),
+            "unknown-group" => Self::UnknownGroup,
+            "unknown-directive" => Self::UnknownDirective,
+            "unknown-request" => Self::UnknownRequest,
+            _ => match words.strip_prefix("shadow-ready-") {
+                Some(percent) => Self::Shadow(ready(percent)?),
+                None => Self::State(ready(words.strip_prefix("ready ")?.strip_suffix('%')?)?),
+            },
+        };
+        Some(answer)
+    }
+
     /// The whole line, newline last.
     #[must_use]
     pub fn to_line(self, origin: &Origin) -> Vec<u8> {
@@ -181,6 +217,34 @@ mod tests {
         check(Answer::UnknownGroup, "unknown-group\n");
         check(Answer::UnknownDirective, "unknown-directive\n");
         check(Answer::UnknownRequest, "unknown-request\n");
+    }
+
+    #[test]
+    fn the_words_of_an_answer_read_back() {
+        let states = (1..=100).filter_map(Percent::new).map(State::Ready);
+        let states: Vec<_> = states.chain([State::Drain, State::Maint]).collect();
+        let said = states.iter().copied().map(Answer::State);
+        let shown = states.iter().copied().map(Answer::Shadow);
+        let unknown = [
+            Answer::UnknownGroup,
+            Answer::UnknownDirective,
+            Answer::UnknownRequest,
+        ];
+        for answer in said.chain(shown).chain(unknown) {
+            assert_eq!(Answer::from_words(&answer.words()), Some(answer));
+        }
+        let forty = Answer::State(State::Ready(Percent::new(40).unwrap()));
+        assert_eq!(forty.words(), "ready 40%");
+        for words in [
+            "",
+            "ready",
+            "ready 0%",
+            "ready 101%",
+            "up drain",
+            "shadow-ready-",
+        ] {
+            assert_eq!(Answer::from_words(words), None, "{words}");
+        }
     }
 
     #[test]

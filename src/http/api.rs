@@ -91,7 +91,7 @@ pub(super) async fn explain(
     Query(query): Query<ExplainQuery>,
 ) -> Response {
     let source = match query.source.as_deref().map(Name::parse) {
-        None => Name::from_address(caller.0.ip()),
+        None => Name::from_address(caller.address.ip()),
         Some(Ok(source)) => source,
         Some(Err(error)) => {
             return (StatusCode::BAD_REQUEST, format!("source: {error}\n")).into_response();

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -105,6 +105,11 @@ impl Listener for Bounded {
 }
 
 impl Connection {
+    /// The address of this machine that was called.
+    pub(super) fn local_ip(&self) -> Option<IpAddr> {
+        self.stream.local_addr().ok().map(|address| address.ip())
+    }
+
     /// Fails when the connection must end; otherwise wakes the task when it must.
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         if self.time_over.as_mut().poll(context).is_ready() {

@@ -1,7 +1,9 @@
 //! The HTTP listener: health, metrics and read-only views. Desired state is written through the
-//! KV, where the access rights are.
+//! KV, where the access rights are; the one thing that can be changed here is that this replica
+//! forgets a node that it was polled by, and only from this machine.
 
 mod api;
+mod fleet;
 mod health;
 mod listener;
 
@@ -15,7 +17,7 @@ use axum::error_handling::HandleErrorLayer;
 use axum::extract::connect_info::Connected;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::serve::IncomingStream;
 use tokio::net::TcpListener;
 use tokio::time::sleep;
@@ -29,6 +31,7 @@ use tower_http::timeout::TimeoutLayer;
 
 use self::listener::Bounded;
 use crate::domain::name::Name;
+use crate::fleet::Fleet;
 use crate::metrics::Metrics;
 use crate::store::Store;
 
@@ -44,7 +47,12 @@ pub const FINISH_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Who calls.
 #[derive(Debug, Clone, Copy)]
-struct Caller(SocketAddr);
+struct Caller {
+    address: SocketAddr,
+    /// Whether it is on this machine: on loopback, or calling an address of this machine from the
+    /// same one, which no other machine can.
+    is_local: bool,
+}
 
 /// What the pages read from.
 #[derive(Debug, Clone)]
@@ -53,6 +61,8 @@ pub struct Pages {
     pub store: Arc<Store>,
     /// What a scrape shows.
     pub metrics: Arc<Metrics>,
+    /// Who polled what.
+    pub fleet: Arc<Fleet>,
     /// This replica's name.
     pub replica: Name,
     /// Cancelled when stopping begins: `/readyz` says so from then on.
@@ -77,6 +87,8 @@ pub fn router(pages: Pages) -> Router {
         .route("/metrics", get(health::metrics))
         .route("/api/v1/snapshot", get(api::snapshot))
         .route("/api/v1/explain", get(api::explain))
+        .route("/api/v1/fleet", get(fleet::view))
+        .route("/api/v1/fleet/forget", post(fleet::forget))
         .fallback(no_such_page)
         .layer(limits)
         .layer(SetResponseHeaderLayer::overriding(
@@ -109,12 +121,16 @@ pub async fn serve(listener: TcpListener, pages: Pages, stop: CancellationToken)
 
 impl Connected<IncomingStream<'_, Bounded>> for Caller {
     fn connect_info(stream: IncomingStream<'_, Bounded>) -> Self {
-        Self(*stream.remote_addr())
+        let address = *stream.remote_addr();
+        let own = stream.io().local_ip();
+        let is_local = address.ip().to_canonical().is_loopback() || own == Some(address.ip());
+        Self { address, is_local }
     }
 }
 
 async fn no_such_page() -> (StatusCode, &'static str) {
-    let text = "no such page: /livez, /readyz, /metrics, /api/v1/snapshot, /api/v1/explain\n";
+    let text = "no such page: /livez, /readyz, /metrics, /api/v1/snapshot, /api/v1/explain, \
+                /api/v1/fleet\n";
     (StatusCode::NOT_FOUND, text)
 }
 

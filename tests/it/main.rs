@@ -5,6 +5,7 @@ mod command_line;
 mod consul_store;
 mod contract;
 mod examples;
+mod fleet_view;
 mod folder;
 mod follows;
 mod harness;

@@ -3,20 +3,21 @@
 use super::{Source, sources};
 
 /// What each part may name besides itself and `domain`.
-const MAY_NAME: [(&str, &[&str]); 16] = [
+const MAY_NAME: [(&str, &[&str]); 17] = [
     ("domain", &[]),
     ("clock", &[]),
     ("store", &[]),
     ("kv", &["clock"]),
     ("disk", &[]),
+    ("fleet", &["clock", "disk", "store"]),
     ("config", &["kv"]),
-    ("metrics", &["clock", "kv", "store"]),
+    ("metrics", &["clock", "fleet", "kv", "store"]),
     ("progress", &["clock"]),
     ("telemetry", &["config"]),
     ("beliefs", &["clock", "disk", "metrics", "store"]),
-    // These meet only in `store` and what feeds it.
-    ("agent", &["clock", "metrics", "progress", "store"]),
-    ("http", &["clock", "metrics", "store"]),
+    // These meet only in `store`, what feeds it, and `fleet`.
+    ("agent", &["clock", "fleet", "metrics", "progress", "store"]),
+    ("http", &["clock", "fleet", "metrics", "store"]),
     ("watch", &["beliefs", "clock", "kv", "metrics", "progress"]),
     (
         "serve",
@@ -26,6 +27,7 @@ const MAY_NAME: [(&str, &[&str]); 16] = [
             "clock",
             "config",
             "disk",
+            "fleet",
             "http",
             "kv",
             "metrics",

@@ -1,0 +1,164 @@
+//! The rows that asked one replica: bounded, and forgotten after a day of silence.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{Identity, NODES_MAX, Node, Polled, Row, span};
+use crate::domain::name::Name;
+
+/// How long a silent row stays known: over a night and a weekend's first half it is still seen to
+/// be missing, and a node that was taken away is not shown for ever.
+pub const FORGET_AFTER: Duration = Duration::from_hours(24);
+
+/// Which part of the rows, or nodes, makes room at once when all places are taken: finding the
+/// longest silent ones looks at each row.
+const EVICTED_PART: usize = 64;
+
+/// The rows that asked this replica.
+#[derive(Debug, Clone)]
+pub struct Table {
+    nodes: BTreeMap<Name, Node>,
+    rows: usize,
+    rows_max: usize,
+    dropped: u64,
+}
+
+/// The longest silent ones of many.
+struct Eviction {
+    /// The last poll of the one among them that polled last.
+    youngest: Timestamp,
+    left: usize,
+}
+
+impl Eviction {
+    fn of(mut lasts: Vec<Timestamp>, count: usize) -> Self {
+        let left = count.min(lasts.len());
+        let youngest = left
+            .checked_sub(1)
+            .map(|at| *lasts.select_nth_unstable(at).1);
+        Self {
+            youngest: youngest.unwrap_or(Timestamp::MIN),
+            left,
+        }
+    }
+
+    fn takes(&mut self, last: Timestamp) -> bool {
+        let takes = last <= self.youngest && self.left > 0;
+        self.left -= usize::from(takes);
+        takes
+    }
+}
+
+impl Table {
+    /// Knows nobody yet, and at most `rows_max` rows.
+    #[must_use]
+    pub const fn new(rows_max: usize) -> Self {
+        Self {
+            nodes: BTreeMap::new(),
+            rows: 0,
+            rows_max,
+            dropped: 0,
+        }
+    }
+
+    /// Goes on with what was known before a restart.
+    #[must_use]
+    pub fn remembering(rows_max: usize, nodes: BTreeMap<Name, Node>, now: Timestamp) -> Self {
+        let rows = nodes.values().map(|node| node.rows.len()).sum();
+        let mut table = Self {
+            nodes,
+            rows,
+            ..Self::new(rows_max)
+        };
+        table.tend(now);
+        table.make_room(0, 0);
+        table
+    }
+
+    /// Counts polls.
+    pub fn record(&mut self, identity: &Identity, polled: &Polled) {
+        let node = self.nodes.get_mut(&identity.node);
+        let known = node.and_then(|node| {
+            node.add(identity, polled);
+            node.rows.get_mut(&identity.server)
+        });
+        if let Some(row) = known {
+            row.add(identity.address, polled);
+            return;
+        }
+        let new = !self.nodes.contains_key(&identity.node);
+        self.make_room(usize::from(new), 1);
+        let node = self.nodes.entry(identity.node.clone()).or_default();
+        if node.rows.is_empty() {
+            node.add(identity, polled);
+        }
+        let row = Row::new(identity.address, polled);
+        node.rows.insert(identity.server.clone(), row);
+        self.rows += 1;
+    }
+
+    /// Forgets a node; gives the number of its rows, 0 when it is not known.
+    pub fn forget(&mut self, node: &str) -> usize {
+        let rows = self.nodes.remove(node).map_or(0, |node| node.rows.len());
+        self.rows -= rows;
+        rows
+    }
+
+    /// Forgets the rows that have been silent for [`FORGET_AFTER`]. To be called now and then;
+    /// it also corrects times that a clock which has been set back left in the future.
+    pub fn tend(&mut self, now: Timestamp) {
+        for node in self.nodes.values_mut() {
+            node.cut(now);
+        }
+        self.retain(|row| span(row.last, now) < FORGET_AFTER);
+    }
+
+    /// All nodes with their rows.
+    #[must_use]
+    pub const fn nodes(&self) -> &BTreeMap<Name, Node> {
+        &self.nodes
+    }
+
+    /// How many rows made room for others since the start.
+    #[must_use]
+    pub const fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// The longest silent nodes and rows make room for so many more.
+    fn make_room(&mut self, nodes: usize, rows: usize) {
+        let before = self.rows;
+        let lasts = |node: &Node| node.polled().map_or(Timestamp::MIN, |(_, last)| last);
+        if self.nodes.len() + nodes > NODES_MAX {
+            let excess = self.nodes.len() + nodes - NODES_MAX;
+            let all = self.nodes.values().map(lasts).collect();
+            let mut goes = Eviction::of(all, excess.max(NODES_MAX / EVICTED_PART));
+            let rows = &mut self.rows;
+            self.nodes.retain(|_, node| {
+                let stays = !goes.takes(lasts(node));
+                *rows -= if stays { 0 } else { node.rows.len() };
+                stays
+            });
+        }
+        if self.rows + rows > self.rows_max {
+            let excess = self.rows + rows - self.rows_max;
+            let all = self.nodes.values().flat_map(|node| node.rows.values());
+            let all = all.map(|row| row.last).collect();
+            let mut goes = Eviction::of(all, excess.max(self.rows_max / EVICTED_PART));
+            self.retain(|row| !goes.takes(row.last));
+        }
+        self.dropped += (before - self.rows) as u64;
+    }
+
+    fn retain(&mut self, mut stays: impl FnMut(&Row) -> bool) {
+        let rows = &mut self.rows;
+        self.nodes.retain(|_, node| {
+            let before = node.rows.len();
+            node.rows.retain(|_, row| stays(row));
+            *rows -= before - node.rows.len();
+            !node.rows.is_empty()
+        });
+    }
+}

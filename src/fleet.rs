@@ -1,0 +1,203 @@
+//! The fleet as this replica was asked by it: collected from the workers, kept over a restart.
+//!
+//! ```text
+//! agent worker ──► Tally ─┐ swapped each second, and before each look
+//! agent worker ──► Tally ─┴──► Table ──► Report ──► http: /api/v1/fleet, /metrics
+//!                               └──────► file (data_dir/fleet), every 30 s and at the end
+//! ```
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tracing::warn;
+
+pub use self::file::FleetFile;
+pub use self::keep::SAVE_EVERY;
+pub use self::tally::{TALLY_ROWS_MAX, Tally};
+
+use self::tally::Counts;
+use crate::clock;
+use crate::domain::fleet::{
+    Judge, ROWS_MAX, Report, Summary, Table, Version, in_millis, shared_name,
+};
+use crate::domain::key::Prefix;
+use crate::domain::name::Name;
+use crate::store::Store;
+
+/// How often the table is tended: silent rows are forgotten after a day, so it is in no hurry.
+const TEND_EVERY: Duration = Duration::from_mins(1);
+
+/// Whose fleet it is.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// This replica's name.
+    pub replica: Name,
+    /// The environment.
+    pub prefix: Prefix,
+    /// The fleet's smallest agent-inter.
+    pub poll_interval: Duration,
+}
+
+/// The fleet as this replica was asked by it.
+#[derive(Debug)]
+pub struct Fleet {
+    settings: Settings,
+    store: Arc<Store>,
+    tallies: Vec<Arc<Tally>>,
+    since: Timestamp,
+    collected: Mutex<Collected>,
+    /// How often the fleet could not be kept over a restart.
+    pub save_errors: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Collected {
+    table: Table,
+    /// Polls that the workers had no room for.
+    dropped: u64,
+    /// Emptied maps that keep their room: one for the workers' counts, one to add them up.
+    spare: Counts,
+    sum: Counts,
+    tended: Timestamp,
+    /// Nodes whose shared name is in the log.
+    named: BTreeSet<Name>,
+}
+
+impl Fleet {
+    /// The fleet of these workers, which goes on with what was known before a restart.
+    #[must_use]
+    pub fn new(
+        settings: Settings,
+        store: Arc<Store>,
+        tallies: Vec<Arc<Tally>>,
+        before: Option<Report>,
+    ) -> Self {
+        let now = now();
+        let nodes = before.map(|report| report.nodes).unwrap_or_default();
+        let collected = Collected {
+            table: Table::remembering(ROWS_MAX, nodes, now),
+            dropped: 0,
+            spare: Counts::new(),
+            sum: Counts::new(),
+            tended: now,
+            named: BTreeSet::new(),
+        };
+        Self {
+            settings,
+            store,
+            tallies,
+            since: now,
+            collected: Mutex::new(collected),
+            save_errors: AtomicU64::new(0),
+        }
+    }
+
+    /// The environment.
+    #[must_use]
+    pub const fn prefix(&self) -> &Prefix {
+        &self.settings.prefix
+    }
+
+    /// What this replica says of the fleet now. It copies each row: not for the agent's threads.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let collected = self.collect();
+        Report {
+            replica: self.settings.replica.clone(),
+            at: now(),
+            since: self.since,
+            poll_interval: self.settings.poll_interval,
+            newest: self.newest(),
+            dropped: collected.dropped + collected.table.dropped(),
+            nodes: collected.table.nodes().clone(),
+        }
+    }
+
+    /// The same in numbers, and how many rows and polls were not kept.
+    #[must_use]
+    pub fn summary(&self) -> (Summary, u64) {
+        let collected = self.collect();
+        let judge = Judge {
+            now: now(),
+            since: self.since,
+            poll_interval: self.settings.poll_interval,
+            newest: self.newest(),
+        };
+        let dropped = collected.dropped + collected.table.dropped();
+        (judge.summary(collected.table.nodes()), dropped)
+    }
+
+    /// Forgets a node until it polls again; gives how many rows it had.
+    pub fn forget(&self, node: &str) -> usize {
+        let mut collected = self.collect();
+        collected.named.remove(node);
+        collected.table.forget(node)
+    }
+
+    /// Takes in what the workers have counted since the last time.
+    fn collect(&self) -> MutexGuard<'_, Collected> {
+        let locked = self.collected.lock();
+        // A panic in here leaves counts behind, no broken promise.
+        let mut collected = locked.unwrap_or_else(PoisonError::into_inner);
+        collected.take(&self.tallies);
+        collected.tend(now());
+        collected
+    }
+
+    /// Logs each shared name once, until it is shared no longer.
+    fn log_shared_names(&self) {
+        let mut collected = self.collect();
+        let now = now();
+        let Collected { table, named, .. } = &mut *collected;
+        named.retain(|name| table.nodes().contains_key(name));
+        for (name, node) in table.nodes() {
+            let addresses = node.addresses.at_once(now);
+            if !addresses.is_empty() && named.insert(name.clone()) {
+                warn!(node = %name, "{}", shared_name(name, &addresses));
+            }
+        }
+    }
+
+    fn newest(&self) -> Option<Version> {
+        let published = self.store.load();
+        published.snapshot.as_deref().map(Version::of)
+    }
+}
+
+impl Collected {
+    /// Adds up what all workers counted, then counts it: the time between two polls of a row is
+    /// known only when all of them are.
+    fn take(&mut self, tallies: &[Arc<Tally>]) {
+        for tally in tallies {
+            self.dropped += tally.take(&mut self.spare);
+            for (identity, polled) in self.spare.drain() {
+                self.sum
+                    .entry(identity)
+                    .and_modify(|known| known.add(&polled))
+                    .or_insert(polled);
+            }
+        }
+        for (identity, polled) in self.sum.drain() {
+            self.table.record(&identity, &polled.in_millis());
+        }
+    }
+
+    fn tend(&mut self, now: Timestamp) {
+        let since = now.duration_since(self.tended).unsigned_abs();
+        if since >= TEND_EVERY {
+            self.table.tend(now);
+            self.tended = now;
+        }
+    }
+}
+
+fn now() -> Timestamp {
+    in_millis(clock::now())
+}
+
+mod file;
+mod keep;
+mod tally;
