@@ -55,7 +55,7 @@ impl Published {
         let untold = memory.filter(|(edition, _)| known != Some(*edition));
         Word {
             identity: identity.clone(),
-            authority: self.standing.name(moment),
+            authority: self.standing.name_for_peers(moment),
             stopping,
             age: self.standing.age(moment),
             now,

@@ -480,8 +480,10 @@ impl Authority {
             return;
         }
         let fresh = self.times.fresh();
+        let running = self.deferral.clone().filter(|(until, _)| now < *until);
         let lately = |(until, _): &(Moment, Arc<Listing>)| now.since(*until) <= fresh;
-        if let Some((_, listing)) = self.agreed.take().filter(lately) {
+        // A confirmation that lapses and comes back begins anew: peers may have heard of the gap.
+        if let Some((_, listing)) = running.or_else(|| self.agreed.take().filter(lately)) {
             self.deferral = Some((now.after(fresh), listing));
         }
     }

@@ -356,7 +356,6 @@ impl Authority {
                     path: (*path).to_owned(),
                 };
                 self.take_from_peer(told);
-                self.own = None;
                 self.relayed = Some(confirmed);
                 self.held = Some(Held {
                     cause,
@@ -369,7 +368,7 @@ impl Authority {
         if behind.is_none() && self.is_greater(told) {
             self.leave_agreement(told.received);
             self.take_from_peer(told);
-            self.relayed = self.relayed.max(Some(confirmed));
+            self.relayed = Some(confirmed);
         }
     }
 
@@ -408,7 +407,9 @@ impl Authority {
 
     fn take_from_peer(&mut self, told: &Told<'_>) {
         self.believe(Arc::clone(told.listing), told.generation);
-        // Whether our own source shows the same is not known yet.
+        // Our own source has confirmed another one. Were its confirmation to count for this one,
+        // replicas could pass a listing that no source shows any more round for ever.
+        self.own = None;
         self.unread = true;
     }
 }

@@ -138,11 +138,18 @@ impl Standing {
     /// The authority at `now`, the first that fits. Cheap: every answer asks it.
     #[must_use]
     pub fn name(&self, now: Moment) -> AuthorityName {
+        if self.clock.is_some() && self.broken.is_none() {
+            return AuthorityName::CutOff;
+        }
+        self.name_for_peers(now)
+    }
+
+    /// The same without a look at our clock: what is known of the listing does not depend on it.
+    #[must_use]
+    pub fn name_for_peers(&self, now: Moment) -> AuthorityName {
         let within = |moment: Moment| now.since(moment) < self.lease;
         if self.broken.is_some() {
             AuthorityName::Held
-        } else if self.clock.is_some() {
-            AuthorityName::CutOff
         } else if self.held.is_none() && self.has_listing && self.own.is_some_and(within) {
             AuthorityName::Current
         } else if self.has_listing && self.relayed.is_some_and(within) {

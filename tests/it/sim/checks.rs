@@ -28,6 +28,8 @@ pub(super) struct Checker {
     since: BTreeMap<(&'static str, usize), Instant>,
     /// When two replicas last did not see each other.
     apart: BTreeMap<(usize, usize), Instant>,
+    /// When a link between two replicas was last cut, whether they ran or not.
+    cut: BTreeMap<(usize, usize), Instant>,
     /// What each server was told last: the place in what happened.
     told: [u64; SERVERS],
     /// Servers' times: each polls a replica of its choice once per interval.
@@ -163,6 +165,7 @@ impl Checker {
             worst: BTreeMap::new(),
             since: BTreeMap::new(),
             apart: BTreeMap::new(),
+            cut: BTreeMap::new(),
             told: [0; SERVERS],
             next_poll,
             poll_choice: 0,
@@ -230,6 +233,8 @@ impl Checker {
         self.check_staleness(&looks);
         self.check_two_truths(&looks);
         self.check_went_back(&looks);
+        self.check_newborn(&looks);
+        self.check_relays(&looks);
         self.check_clocks(&looks);
         self.poll(&looks);
     }
@@ -255,6 +260,9 @@ impl Checker {
                 let link = !state.cut.contains(&(a, b)) && !state.cut.contains(&(b, a));
                 if a != b && !(link && well(one) && well(other)) {
                     self.apart.insert((a, b), Instant::now());
+                }
+                if !link {
+                    self.cut.insert((a, b), Instant::now());
                 }
             }
         }
@@ -344,10 +352,7 @@ impl Checker {
                 beside = Some(format!("{} beside {}", look.text(), other.text()));
             }
         }
-        // A confirmation that comes late may lapse at once, and others agree again.
-        let lasts = self.lasts("after agreeing", 0, beside.is_some());
-        self.measure("old and new right after agreeing", lasts.as_secs_f64());
-        if let Some(text) = beside.filter(|_| lasts > Duration::from_millis(300)) {
+        if let Some(text) = beside {
             self.fail("2 old and new right after agreeing", &text);
         }
     }
@@ -410,6 +415,53 @@ impl Checker {
                 if beside {
                     self.fail("3 answers beside one that is held", &look.text());
                 }
+            }
+        }
+    }
+
+    /// Whoever starts without memory asks those who know before it answers.
+    fn check_newborn(&mut self, looks: &[Look]) {
+        let Some((_, from)) = self.world.state().went_back else {
+            return;
+        };
+        let second = Duration::from_secs(1);
+        for look in looks {
+            let Some(answer) = look.answer.as_ref().filter(|answer| answer.seq >= from) else {
+                continue;
+            };
+            let mut others = looks.iter().filter(|other| other.number != look.number);
+            let knows = |other: &Look| {
+                let linked = self.cut.get(&(look.number, other.number));
+                let linked = linked.is_none_or(|at| at.elapsed() > second);
+                let long = self.since.get(&("proof", other.number));
+                let long = long.is_some_and(|at| at.elapsed() > second);
+                linked && long && other.broken() >= answer.epoch
+            };
+            let all_know = looks.len() == self.world.count && others.all(knows);
+            if all_know && look.born.elapsed() < second {
+                self.fail("3 a newborn answers what went back", &look.text());
+            }
+        }
+    }
+
+    /// Whoever sees a replica with a confirmed listing is not silent for long.
+    fn check_relays(&mut self, looks: &[Look]) {
+        let long = World::times().lease() + SLACK;
+        let mut confirmed = Vec::new();
+        for look in looks {
+            let is = matches!(look.name, AuthorityName::Current | AuthorityName::Relayed);
+            confirmed.push(self.lasts("confirmed", look.number, is));
+        }
+        for look in looks {
+            let sees = looks.iter().zip(&confirmed).any(|(other, confirmed)| {
+                other.number != look.number
+                    && *confirmed > long
+                    && self.together(look.number, other.number) > long
+            });
+            let fine = !look.reason.contains("clock of this machine");
+            let silent = look.name == AuthorityName::CutOff && sees && fine;
+            if self.lasts("silent beside one that is confirmed", look.number, silent) > long {
+                self.fail("8 silent beside one that is confirmed", &texts(looks));
             }
         }
     }

@@ -161,6 +161,25 @@ async fn outage_for_all(world: &Arc<World>, fleet: &mut Fleet, checker: &mut Che
         Some(seconds) => checker.measure("restarted without disk", seconds),
         None => checker.fail("5 restart without disk", &checks::texts(&look(world))),
     }
+    // It says that it stops, and then nothing more: it may still see what others do not.
+    world.state().replicas[0].stopping = true;
+    checker.watch(Duration::from_secs(1)).await;
+    for other in 1..world.count {
+        world.state().cut.extend([(0, other), (other, 0)]);
+    }
+    checker.watch(Duration::from_secs(3)).await;
+    if look(world).iter().any(|look| look.answer.is_some()) {
+        checker.fail("5 one stops out of sight", &checks::texts(&look(world)));
+    }
+    world.state().cut.clear();
+    world.state().replicas[0].stopping = false;
+    match checker
+        .watch_until(Duration::from_secs(2), all_answer)
+        .await
+    {
+        Some(seconds) => checker.measure("agreed again", seconds),
+        None => checker.fail("5 back in sight", &checks::texts(&look(world))),
+    }
     fleet.crash(0, true);
     checker.watch(Duration::from_secs(4)).await;
     if look(world).iter().any(|look| look.answer.is_some()) {
@@ -210,4 +229,49 @@ fn one_seed_is_one_history() {
         let stories = [(); 2].map(|()| run(seed, 3, None).story);
         assert_eq!(stories[0], stories[1], "seed {seed}");
     }
+}
+
+/// Each clause with a seed whose history breaks without it, and the rule that it breaks.
+const BREAKS: [(Clause, u64, &str); 15] = [
+    (Clause::CountsFromSending, 8, "1 stale"),
+    (Clause::Guard, 29, "4 not healed"),
+    (Clause::BrokenStays, 3, "3 answers what it saw to be old"),
+    (Clause::AskByName, 46, "2 a part beside the whole"),
+    (Clause::ComparePeers, 1, "2 a part beside the whole"),
+    (Clause::First, 1, "3 a newborn answers what went back"),
+    (Clause::RelayAge, 1, "1 stale"),
+    (
+        Clause::RelayChain,
+        8,
+        "8 silent beside one that is confirmed",
+    ),
+    (Clause::Adopt, 1, "5 restart without disk"),
+    (Clause::Order, 159, "2 two truths"),
+    (Clause::Fresh, 1, "5 one out of sight"),
+    (Clause::HeldCounts, 134, "3 answers beside one that is held"),
+    (Clause::SilenceCounts, 8, "5 one out of sight"),
+    (Clause::StoppingCounts, 1, "5 one stops out of sight"),
+    (Clause::Defer, 1, "2 old and new right after agreeing"),
+];
+
+/// How many histories are looked at for one that breaks: a change elsewhere moves it.
+const SEARCHED: u64 = 50;
+
+#[test]
+fn without_any_one_clause_some_history_breaks() {
+    let searched = number_from("TIDEGATE_SIM_SEARCHED", SEARCHED);
+    let mut unbroken = Vec::new();
+    for (clause, from, rule) in BREAKS {
+        let broken = (from..from + searched).find(|seed| {
+            let failures = run(*seed, 3, Some(clause)).failures;
+            failures.iter().any(|failure| failure.starts_with(rule))
+        });
+        println!("{clause:?}: {rule}: seed {broken:?}");
+        if broken.is_none() {
+            unbroken.push(clause);
+        }
+    }
+    assert!(unbroken.is_empty(), "nothing breaks without {unbroken:?}");
+    let named = |clause| BREAKS.iter().any(|(known, ..)| known == clause);
+    assert!(Clause::ALL.iter().all(named));
 }

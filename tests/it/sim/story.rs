@@ -408,7 +408,12 @@ fn weights(profile: u32) -> Vec<(Fault, u32)> {
             (Fault::Crash, 15),
             (Fault::Start, 30),
         ],
-        3 => &[(Fault::Rights, 15)],
+        3 => &[
+            (Fault::Rights, 25),
+            (Fault::Crash, 20),
+            (Fault::Start, 40),
+            (Fault::CutLink, 10),
+        ],
         4 | 5 => &[
             (Fault::Restore, 12),
             (Fault::Zombie, 2),
