@@ -10,6 +10,7 @@
 )]
 
 pub(crate) mod backend;
+pub(crate) mod balancer;
 pub(crate) mod consul;
 mod consul_calls;
 pub(crate) mod consul_cluster;
@@ -20,6 +21,7 @@ pub(crate) mod folder;
 pub(crate) mod haproxy;
 pub(crate) mod http;
 pub(crate) mod load;
+pub(crate) mod netns;
 pub(crate) mod ports;
 pub(crate) mod process;
 pub(crate) mod recorder;
