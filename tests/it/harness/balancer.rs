@@ -27,7 +27,7 @@ const PROBE_MAX: Duration = Duration::from_millis(250);
 const THRESHOLD: usize = 2;
 
 /// How long a backend that answers no probe still gets connections, at most.
-pub(crate) const NOTICED_WITHIN: Duration = Duration::from_millis(1000);
+pub(crate) const NOTICED_WITHIN: Duration = Duration::from_secs(1);
 
 /// The balancer of one scene; it ends with this.
 pub(crate) struct Balancer {

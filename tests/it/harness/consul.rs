@@ -197,7 +197,7 @@ impl Consul {
     /// Starts the agent and waits for nothing.
     pub(crate) fn launch(&mut self) {
         assert!(self.process.is_none(), "this agent runs already");
-        let mut command = behind(&self.launcher, &tool("consul"));
+        let mut command = behind(&self.launcher, tool("consul"));
         command.arg("agent").args(&self.arguments);
         self.process = Some(Process::start("consul", self.folder.path(), &command));
     }

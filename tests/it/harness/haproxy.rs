@@ -211,6 +211,11 @@ impl Haproxy {
         })
     }
 
+    /// The node's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.node
+    }
+
     /// Path of the stats socket, the same over reloads and restarts.
     pub(crate) fn socket(&self) -> PathBuf {
         self.folder.join("haproxy.sock")

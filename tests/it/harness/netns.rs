@@ -9,6 +9,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd as _;
@@ -149,8 +150,7 @@ impl Space {
 
     /// Drops packets from and to `peers`, an address or a network (`10.77.3.0/24`), beside what is
     /// dropped already. Established connections are cut as well; nobody is told.
-    pub(crate) fn cut(&self, peers: impl ToString, way: Way) {
-        let peers = peers.to_string();
+    pub(crate) fn cut(&self, peers: impl Display, way: Way) {
         self.drop_also(
             &format!("ip saddr {peers}"),
             &format!("ip daddr {peers}"),
@@ -174,7 +174,7 @@ impl Space {
         let file = self.folder.write("rules.nft", text);
         let output = run(
             "nft",
-            self.command(&tool("nft")).arg("-f").arg(file),
+            self.command(tool("nft")).arg("-f").arg(file),
             PATIENCE,
         );
         assert_eq!(output.code, Some(0), "{text}\n{}", output.stderr);

@@ -192,6 +192,13 @@ impl Tidegate {
         self.process = None;
     }
 
+    /// SIGKILL, if it runs.
+    pub(crate) fn end(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill();
+        }
+    }
+
     /// SIGTERM; gives the exit code.
     pub(crate) fn stop(&mut self) -> Option<i32> {
         let status = self.process().stop();
@@ -331,7 +338,16 @@ pub(crate) fn poll(agent: SocketAddr, line: &str) -> io::Result<String> {
 
 /// Runs one command of the program to its end, with `environment` added.
 pub(crate) fn tidegate(arguments: &[&str], environment: &[(String, String)]) -> Output {
-    let mut command = program_behind(&[]);
+    tidegate_behind(&[], arguments, environment)
+}
+
+/// The same behind the words that start it somewhere else: in a namespace.
+pub(crate) fn tidegate_behind(
+    launcher: &[String],
+    arguments: &[&str],
+    environment: &[(String, String)],
+) -> Output {
+    let mut command = program_behind(launcher);
     command.args(arguments).envs(environment.iter().cloned());
     run("tidegate-command", &command, COMMAND_MAX)
 }
