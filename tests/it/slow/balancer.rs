@@ -46,13 +46,15 @@ fn a_killed_replica_loses_polls_until_the_balancer_notices() {
 }
 
 #[test]
+#[ignore = "the replicas do not know each other yet"]
 fn a_consul_that_is_gone_for_all_costs_no_poll() {
-    let scene = Scene::start_written("Consul gone for all", PLAN);
+    let mut scene = Scene::start_written("Consul gone for all", PLAN);
+    let begin = scene.now();
     scene.consul_space.cut_off();
     scene.await_all(200, "agreed");
     let_pass(Duration::from_secs(5));
     scene.consul_space.heal();
-    scene.await_all(200, "current");
+    scene.was_agreed_since(begin);
     scene.writer().await_writes(3);
     scene.finish().assert_right().assert_none_lost();
 }

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::harness::balancer::Balancer;
+use crate::harness::balancer::{Balancer, Carried};
 use crate::harness::consul::ROOT_TOKEN;
 use crate::harness::haproxy::Haproxy;
 use crate::harness::history::At;
@@ -25,6 +25,10 @@ pub(crate) use self::parts::{REPLICA_TOKEN, give_rights};
 pub(crate) const INTERVAL: Duration = Duration::from_millis(500);
 /// How long an answer may rest on what was read: three quarters of an interval.
 const LEASE: Duration = Duration::from_millis(375);
+/// Polls that are under way when the balancer's counters are read: 400 a second take a millisecond
+/// each.
+const UNDER_WAY_MAX: u64 = 5;
+
 /// How large a scene is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
@@ -64,6 +68,7 @@ pub(crate) struct Scene {
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) findings: Findings,
+    carried: Carried,
     name: &'static str,
 }
 
@@ -129,6 +134,14 @@ impl Scene {
     /// Time since the beginning.
     pub(crate) fn now(&self) -> At {
         self.begin.elapsed()
+    }
+
+    /// Consul was gone for all since `begin`, and every replica sees it again now: meanwhile each
+    /// answered what was agreed upon, and noticed one by one that there is more.
+    pub(crate) fn was_agreed_since(&mut self, begin: At) {
+        self.await_all(200, "current");
+        let end = self.now();
+        self.bounds.agreed.push((begin, end));
     }
 
     /// Waits until each replica says on `/readyz` that it is `authority`.
@@ -197,6 +210,7 @@ impl Scene {
         );
         Outcome {
             findings,
+            carried,
             name: self.name,
         }
     }
@@ -230,7 +244,20 @@ impl Outcome {
 
     /// Every poll of HAProxy had an answer.
     pub(crate) fn assert_none_lost(&self) {
-        assert_eq!(self.findings.lost, 0, "{}: polls were lost", self.name);
+        let Self {
+            findings,
+            carried,
+            name,
+        } = self;
+        assert_eq!(findings.lost, 0, "{name}: polls were lost");
+        // Both say the same: every poll's outcome was looked at, and the balancer carried it.
+        assert!(
+            findings.blind < INTERVAL,
+            "{name}: {:?} between two looks",
+            findings.blind
+        );
+        let unanswered = carried.polls.saturating_sub(carried.answers);
+        assert!(unanswered <= UNDER_WAY_MAX, "{name}: {carried:?}");
     }
 
     /// No server was longer without an answer.
