@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 
 use super::folder::Folder;
 use super::http::{self, Response};
+use super::netns::Space;
 use super::ports::Port;
-use super::process::{Output, Process, run};
+use super::process::{Output, Process, behind, run};
 use super::tools::tool;
 use super::wait::{PATIENCE, check, eventually};
 
@@ -24,6 +25,8 @@ const CALL_MAX: Duration = Duration::from_secs(10);
 pub(crate) struct Consul {
     /// `None` between an end and the next start.
     process: Option<Process>,
+    /// What stands before the program on its command line.
+    launcher: Vec<String>,
     /// The agent's command line after `consul agent`.
     arguments: Vec<String>,
     http: SocketAddr,
@@ -71,6 +74,19 @@ impl Consul {
         });
         merge(&mut acl, more);
         Self::alone("consul-acl", &json!({ "acl": acl }), true, Some(ROOT_TOKEN))
+    }
+
+    /// A `-dev` agent in a namespace, on the part's own address.
+    pub(crate) fn dev_in(space: &Space) -> Self {
+        let address = IpAddr::V4(space.address());
+        // Whatever is free outside is free in a namespace of its own.
+        let ports = AgentPorts::reserve(loopback(1));
+        let folder = Folder::new("consul-dev");
+        let mut agent = Self::prepare(folder, address, &ports, &json!({}), true);
+        agent.launcher = space.launcher();
+        agent.ports = ports.into_all().collect();
+        agent.start();
+        agent
     }
 
     /// A single server with its data on disk: it comes back with it. Ready in 1 to 2 s.
@@ -155,6 +171,7 @@ impl Consul {
         let http = SocketAddr::new(address, ports.http.number());
         Self {
             process: None,
+            launcher: Vec::new(),
             arguments,
             http,
             token: None,
@@ -162,6 +179,13 @@ impl Consul {
             ports: Vec::new(),
             folder,
         }
+    }
+
+    /// Has a prepared agent start in a namespace, and its calls made with a token.
+    pub(crate) fn placed(mut self, launcher: &[String], token: Option<&str>) -> Self {
+        self.launcher = launcher.to_vec();
+        self.token = token.map(str::to_owned);
+        self
     }
 
     /// Starts the agent, again on the same ports, and waits until it answers consistent reads.
@@ -173,7 +197,7 @@ impl Consul {
     /// Starts the agent and waits for nothing.
     pub(crate) fn launch(&mut self) {
         assert!(self.process.is_none(), "this agent runs already");
-        let mut command = Command::new(tool("consul"));
+        let mut command = behind(&self.launcher, tool("consul"));
         command.arg("agent").args(&self.arguments);
         self.process = Some(Process::start("consul", self.folder.path(), &command));
     }
@@ -319,7 +343,7 @@ fn create_certificates(folder: &Folder, address: IpAddr) {
 }
 
 /// Lays the fields of `more` over `base`, objects into objects.
-fn merge(base: &mut Value, more: &Value) {
+pub(crate) fn merge(base: &mut Value, more: &Value) {
     match (base, more) {
         (Value::Object(base), Value::Object(more)) => {
             for (name, value) in more {

@@ -96,6 +96,16 @@ impl Consul {
             .to_owned()
     }
 
+    /// The same with a secret that the caller chooses.
+    pub(crate) fn token_with_secret(&self, secret: &str, policies: &[&str]) {
+        let policies: Vec<_> = policies
+            .iter()
+            .map(|name| json!({ "Name": name }))
+            .collect();
+        let token = json!({ "SecretID": secret, "Policies": policies });
+        self.acl_write("/v1/acl/token", &token);
+    }
+
     /// Deletes the token with that secret.
     pub(crate) fn delete_token(&self, secret: &str) {
         let own = self.call_as(Some(secret), "GET", "/v1/acl/token/self", b"");

@@ -9,7 +9,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::folder::Folder;
-use super::process::{Output, Process, run};
+use super::netns::Space;
+use super::process::{Output, Process, behind, run};
 use super::stats::{self, Row};
 use super::tools::tool;
 use super::wait::{PATIENCE, check, eventually};
@@ -45,6 +46,8 @@ defaults
 pub(crate) struct Haproxy {
     /// The master. `None` between an end and the next start.
     process: Option<Process>,
+    /// What stands before the program on its command line.
+    launcher: Vec<String>,
     version: Version,
     node: String,
     environment: Vec<(String, String)>,
@@ -71,6 +74,15 @@ impl Haproxy {
         haproxy
     }
 
+    /// Starts a node in a namespace; its name is the part's.
+    pub(crate) fn start_in(space: &Space, version: Version, config: &str) -> Self {
+        let mut haproxy = Self::prepare(version, space.name(), &[]);
+        haproxy.launcher = space.launcher();
+        haproxy.configure(config);
+        haproxy.start_again();
+        haproxy
+    }
+
     /// Whether HAProxy accepts a configuration (`haproxy -c`); the error is what it says.
     pub(crate) fn accepts(version: Version, config: &str) -> Result<(), String> {
         Self::prepare(version, "lb-01", &[]).try_configure(config)
@@ -86,6 +98,7 @@ impl Haproxy {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         Self {
             process: None,
+            launcher: Vec::new(),
             version,
             node: node.to_owned(),
             environment: environment.iter().map(own).collect(),
@@ -198,7 +211,13 @@ impl Haproxy {
         })
     }
 
-    fn socket(&self) -> PathBuf {
+    /// The node's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.node
+    }
+
+    /// Path of the stats socket, the same over reloads and restarts.
+    pub(crate) fn socket(&self) -> PathBuf {
         self.folder.join("haproxy.sock")
     }
 
@@ -207,7 +226,7 @@ impl Haproxy {
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(self.version.program());
+        let mut command = behind(&self.launcher, self.version.program());
         command
             .arg("-f")
             .arg(self.folder.join("haproxy.cfg"))

@@ -10,6 +10,7 @@
 )]
 
 pub(crate) mod backend;
+pub(crate) mod balancer;
 pub(crate) mod consul;
 mod consul_calls;
 pub(crate) mod consul_cluster;
@@ -18,8 +19,11 @@ pub(crate) mod dial;
 pub(crate) mod fleet;
 pub(crate) mod folder;
 pub(crate) mod haproxy;
+pub(crate) mod history;
 pub(crate) mod http;
+pub(crate) mod judge;
 pub(crate) mod load;
+pub(crate) mod netns;
 pub(crate) mod ports;
 pub(crate) mod process;
 pub(crate) mod recorder;
@@ -29,3 +33,5 @@ pub(crate) mod stats;
 pub(crate) mod tidegate;
 pub(crate) mod tools;
 pub(crate) mod wait;
+pub(crate) mod witness;
+pub(crate) mod writer;

@@ -1,5 +1,6 @@
 //! A started program that cannot outlive its test.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -155,6 +156,18 @@ impl Drop for Process {
             self.child.wait().ok();
         } else {
             self.stop();
+        }
+    }
+}
+
+/// A command for `program` behind the words that start it somewhere else; those end in exec.
+pub(crate) fn behind(launcher: &[String], program: impl AsRef<OsStr>) -> Command {
+    match launcher.split_first() {
+        None => Command::new(program),
+        Some((first, rest)) => {
+            let mut command = Command::new(first);
+            command.args(rest).arg(program);
+            command
         }
     }
 }

@@ -10,7 +10,7 @@ use super::consul::{Consul, loopback};
 use super::folder::Folder;
 use super::http::{self, Response};
 use super::ports::Port;
-use super::process::{Output, Process, run};
+use super::process::{Output, Process, behind, run};
 use super::state_folder::{ENVIRONMENT, StateFolder};
 use super::wait::{PATIENCE, check, eventually};
 
@@ -29,8 +29,20 @@ pub(crate) struct Tidegate {
     agent: SocketAddr,
     http: SocketAddr,
     /// Held for their locks.
-    ports: [Port; 2],
+    ports: Vec<Port>,
     folder: Folder,
+}
+
+/// Where one replica runs, and how it is told from the others.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// What stands before the program on the command line; it must end in exec.
+    pub(crate) launcher: Vec<String>,
+    pub(crate) slot: String,
+    pub(crate) agent: SocketAddr,
+    pub(crate) http: SocketAddr,
+    /// The arguments by which replicas know each other.
+    pub(crate) membership: Vec<String>,
 }
 
 impl Tidegate {
@@ -89,29 +101,53 @@ impl Tidegate {
         let addresses = [agent, loopback(1)];
         let ports = addresses.map(Port::reserve);
         let [agent, http] = [0, 1].map(|at| SocketAddr::new(addresses[at], ports[at].number()));
+        let place = Place {
+            launcher: launcher.iter().map(|&word| word.to_owned()).collect(),
+            slot: "a".to_owned(),
+            agent,
+            http,
+            membership: vec!["--standalone".to_owned()],
+        };
+        let mut tidegate = Self::prepare(place, arguments, environment);
+        tidegate.ports = ports.into();
+        tidegate.relaunch();
+        tidegate
+    }
+
+    /// A service at any place; nothing runs yet. Its folder stays the same over restarts.
+    pub(crate) fn prepare(
+        place: Place,
+        arguments: &[&str],
+        environment: &[(String, String)],
+    ) -> Self {
         let mut all = vec!["serve".to_owned()];
         for (flag, value) in [
             ("--env", ENVIRONMENT.to_owned()),
-            ("--agent-listen", agent.to_string()),
-            ("--http-listen", http.to_string()),
-            ("--slot", "a".to_owned()),
+            ("--agent-listen", place.agent.to_string()),
+            ("--http-listen", place.http.to_string()),
+            ("--slot", place.slot),
         ] {
             all.extend([flag.to_owned(), value]);
         }
-        all.push("--standalone".to_owned());
+        all.extend(place.membership);
         all.extend(arguments.iter().map(|&argument| argument.to_owned()));
-        let mut tidegate = Self {
+        Self {
             process: None,
-            launcher: launcher.iter().map(|&word| word.to_owned()).collect(),
+            launcher: place.launcher,
             arguments: all,
             environment: environment.to_vec(),
-            agent,
-            http,
-            ports,
+            agent: place.agent,
+            http: place.http,
+            ports: Vec::new(),
             folder: Folder::new("tidegate"),
-        };
-        tidegate.relaunch();
-        tidegate
+        }
+    }
+
+    /// Has it keep what it read in its own folder, from the next start on.
+    pub(crate) fn remember(&mut self) {
+        let folder = self.folder.join("data");
+        self.arguments
+            .extend(["--data-dir".to_owned(), folder.display().to_string()]);
     }
 
     /// Starts it again after an end, on the same ports, and waits until it is ready.
@@ -154,6 +190,13 @@ impl Tidegate {
     pub(crate) fn kill(&mut self) {
         self.process().kill();
         self.process = None;
+    }
+
+    /// SIGKILL, if it runs.
+    pub(crate) fn end(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill();
+        }
     }
 
     /// SIGTERM; gives the exit code.
@@ -295,7 +338,16 @@ pub(crate) fn poll(agent: SocketAddr, line: &str) -> io::Result<String> {
 
 /// Runs one command of the program to its end, with `environment` added.
 pub(crate) fn tidegate(arguments: &[&str], environment: &[(String, String)]) -> Output {
-    let mut command = program_behind(&[]);
+    tidegate_behind(&[], arguments, environment)
+}
+
+/// The same behind the words that start it somewhere else: in a namespace.
+pub(crate) fn tidegate_behind(
+    launcher: &[String],
+    arguments: &[&str],
+    environment: &[(String, String)],
+) -> Output {
+    let mut command = program_behind(launcher);
     command.args(arguments).envs(environment.iter().cloned());
     run("tidegate-command", &command, COMMAND_MAX)
 }
@@ -312,15 +364,7 @@ pub(crate) fn consul_environment(consul: &Consul) -> Vec<(String, String)> {
 
 /// The program, without the variables that the developer's shell may have set for it.
 fn program_behind(launcher: &[String]) -> Command {
-    const PROGRAM: &str = env!("CARGO_BIN_EXE_tidegate");
-    let mut command = match launcher.split_first() {
-        None => Command::new(PROGRAM),
-        Some((first, rest)) => {
-            let mut command = Command::new(first);
-            command.args(rest).arg(PROGRAM);
-            command
-        }
-    };
+    let mut command = behind(launcher, env!("CARGO_BIN_EXE_tidegate"));
     for (name, _) in std::env::vars_os() {
         if name
             .to_str()

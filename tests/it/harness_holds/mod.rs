@@ -2,6 +2,7 @@
 
 mod fleet;
 mod haproxy;
+mod netns;
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -213,11 +214,11 @@ fn a_consul_with_tls_wants_a_certificate_from_its_clients() {
 #[test]
 fn a_cluster_survives_the_death_of_its_leader() {
     let mut cluster = ConsulCluster::start();
-    cluster.client.kv_put("a/one", "1");
+    cluster.client().kv_put("a/one", "1");
     let leader = cluster.leader();
     cluster.servers[leader].kill();
     eventually("another server leads", Duration::from_secs(20), || {
-        let answer = cluster.client.call("PUT", "/v1/kv/a/one", b"2");
+        let answer = cluster.client().call("PUT", "/v1/kv/a/one", b"2");
         check(answer.status == 200, || answer.text())
     });
     assert_ne!(cluster.leader(), leader);

@@ -140,8 +140,8 @@ fn rights_lost_below_a_rolled_up_name_hold_after_a_wait_at_the_latest() {
 #[test]
 fn a_killed_leader_changes_nothing_and_the_next_write_is_followed() {
     let mut cluster = ConsulCluster::start();
-    set_up(&cluster.client);
-    let tidegate = Tidegate::start_on(&cluster.client);
+    set_up(cluster.client());
+    let tidegate = Tidegate::start_on(cluster.client());
     let recorder = Recorder::start(&tidegate, DRAINED);
     recorder.await_answer("up drain", NOTICED_WITHIN);
     let leader = cluster.leader();
@@ -149,7 +149,7 @@ fn a_killed_leader_changes_nothing_and_the_next_write_is_followed() {
     let begin = recorder.now();
     eventually("a write is accepted again", PATIENCE, || {
         let path = format!("/v1/kv/{}", key("server-overrides/web/drained"));
-        let answer = cluster.client.call("PUT", &path, b"maint");
+        let answer = cluster.client().call("PUT", &path, b"maint");
         check(answer.status == 200, || answer.text())
     });
     let written = recorder.since(begin);

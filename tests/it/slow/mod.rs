@@ -6,10 +6,14 @@
     reason = "the figures are for who reads the output"
 )]
 
+mod balancer;
+mod consul_faults;
 mod crowd;
 mod folder_contract;
 mod http_drip;
 mod kv_faults;
 mod kv_sizes;
 mod nodes_ramp;
+mod outage;
 mod restarts;
+mod scene;
