@@ -29,6 +29,10 @@ impl CheckConfig {
                 given.setting.key, given.text, given.origin
             );
         }
+        text += &format!(
+            "settings digest: {:016x}, the same in all replicas\n",
+            config.digest()
+        );
         print(&text)
     }
 }

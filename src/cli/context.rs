@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::{Exit, Failure};
-use crate::config::{Config, ConfigFile, Flags, KvSource, Sources};
+use crate::config::{Config, ConfigFile, Flags, KvSource, Role, Sources};
 use crate::domain::key::Prefix;
 use crate::domain::name::Name;
 use crate::kv::source::Source;
@@ -40,11 +40,16 @@ pub(super) struct Context {
 impl ConfigArgs {
     /// Reads the whole configuration.
     pub(super) fn load(&self, flags: &Flags) -> Result<Config, Failure> {
+        self.load_as(Role::Replica, flags)
+    }
+
+    fn load_as(&self, role: Role, flags: &Flags) -> Result<Config, Failure> {
         let name = self.config.as_ref().map(|path| path.display().to_string());
         let text = self.config.as_deref().map(read).transpose()?;
         let file = name.as_deref().zip(text.as_deref());
         let sources = Sources {
             file: file.map(|(name, text)| ConfigFile { name, text }),
+            role,
             flags,
             variable: &|name| std::env::var_os(name),
             cores: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
@@ -54,8 +59,7 @@ impl ConfigArgs {
 
     /// Reads the configuration of a command other than `serve`.
     pub(super) fn load_for_command(&self, flags: &Flags) -> Result<Config, Failure> {
-        // A command is no replica: it needs to know of no others.
-        self.load(&flags.clone().with("standalone", "true"))
+        self.load_as(Role::Command, flags)
     }
 
     /// Reads the configuration and opens its store, for a command other than `serve`.

@@ -25,6 +25,12 @@ impl Flags {
             let told = matches.try_contains_id(setting.key).is_ok()
                 && matches.value_source(setting.key) == Some(ValueSource::CommandLine);
             let text = match setting.kind {
+                Kind::List | Kind::Pairs => matches
+                    .try_get_many::<String>(setting.key)
+                    .ok()
+                    .flatten()
+                    .filter(|_| told)
+                    .map(|texts| texts.cloned().collect::<Vec<_>>().join(",")),
                 Kind::Switch => told.then(|| matches.get_flag(setting.key).to_string()),
                 Kind::Text | Kind::OneOf(_) | Kind::Count { .. } | Kind::Span { .. } => matches
                     .try_get_one::<String>(setting.key)
@@ -57,6 +63,7 @@ fn arg(setting: &Setting) -> Arg {
     let arg = Arg::new(setting.key).long(setting.flag).help(help(setting));
     match setting.kind {
         Kind::Switch => arg.action(ArgAction::SetTrue),
+        Kind::List | Kind::Pairs => arg.value_name(setting.value_name).action(ArgAction::Append),
         Kind::Text | Kind::OneOf(_) | Kind::Count { .. } | Kind::Span { .. } => {
             arg.value_name(setting.value_name)
         }
@@ -67,6 +74,7 @@ fn arg(setting: &Setting) -> Arg {
 fn help(setting: &Setting) -> String {
     let values = match setting.kind {
         Kind::Text | Kind::Switch => String::new(),
+        Kind::List | Kind::Pairs => " [repeatable]".to_owned(),
         Kind::OneOf(words) => format!(" [{}]", words.join("|")),
         Kind::Count { min, max } => format!(" [{min}..={max}]"),
         Kind::Span { min, max } => format!(

@@ -188,6 +188,8 @@ fn text_of(setting: &Setting, value: &Spanned<DeValue<'_>>) -> Result<String, St
         Kind::Text | Kind::OneOf(_) | Kind::Span { .. } => {
             ("a string", value.get_ref().as_str().map(str::to_owned))
         }
+        Kind::List => ("an array of strings", list(value.get_ref())),
+        Kind::Pairs => ("a table of strings", pairs(value.get_ref())),
     };
     text.ok_or_else(|| format!("expected {wanted}, found {}", value.get_ref().type_str()))
 }
@@ -195,4 +197,17 @@ fn text_of(setting: &Setting, value: &Spanned<DeValue<'_>>) -> Result<String, St
 /// A number as decimal digits; one that fits no integer stays as it is and is refused later.
 fn decimal(digits: &str, radix: u32) -> String {
     i128::from_str_radix(digits, radix).map_or_else(|_| digits.to_owned(), |n| n.to_string())
+}
+
+fn list(value: &DeValue<'_>) -> Option<String> {
+    let texts = value.as_array()?.iter().map(|text| text.get_ref().as_str());
+    Some(texts.collect::<Option<Vec<_>>>()?.join(","))
+}
+
+fn pairs(value: &DeValue<'_>) -> Option<String> {
+    let pair = |(name, text): (&Spanned<std::borrow::Cow<'_, str>>, &Spanned<DeValue<'_>>)| {
+        Some(format!("{}={}", name.get_ref(), text.get_ref().as_str()?))
+    };
+    let pairs = value.as_table()?.iter().map(pair);
+    Some(pairs.collect::<Option<Vec<_>>>()?.join(","))
 }

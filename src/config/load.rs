@@ -10,7 +10,9 @@ use tracing_subscriber::filter::LevelFilter;
 use super::errors::{ConfigError, ConfigErrors, Origin};
 use super::layers::{Given, gather};
 use super::settings::{Default, Kind, SETTINGS, SLOT_BYTES_MAX, Setting};
-use super::{AgentConfig, Config, HttpConfig, LogConfig, LogFormat, Sources};
+use super::{
+    AgentConfig, Config, HttpConfig, LogConfig, LogFormat, PeerAddress, Role, Sources, peers,
+};
 use crate::domain::key::Prefix;
 use crate::domain::name::Name;
 use crate::kv::source::KvSource;
@@ -18,7 +20,12 @@ use crate::kv::source::KvSource;
 pub(super) fn load(sources: &Sources<'_>) -> Result<Config, ConfigErrors> {
     let mut errors = Vec::new();
     let given = gather(sources, &mut errors);
-    let mut loader = Loader { given, errors };
+    let role = sources.role;
+    let mut loader = Loader {
+        role,
+        given,
+        errors,
+    };
     let config = loader.config();
     match config {
         Some(config) if loader.errors.is_empty() => Ok(config),
@@ -27,6 +34,7 @@ pub(super) fn load(sources: &Sources<'_>) -> Result<Config, ConfigErrors> {
 }
 
 struct Loader {
+    role: Role,
     /// What counts first.
     given: Vec<Given>,
     errors: Vec<ConfigError>,
@@ -40,6 +48,9 @@ impl Loader {
         let kv = self.pick("kv", kv);
         let slot = self.pick("slot", slot);
         let standalone = self.pick("standalone", switch);
+        let peers = self.pick("peers", peers::addresses).unwrap_or_default();
+        let peers_token_file = self.pick("peers_token_file", peers::token_file);
+        let assume_gone = self.pick("assume_gone", peers::slots).unwrap_or_default();
         let poll_interval = self.pick("poll_interval", span);
         let data_dir = self.pick("data_dir", folder);
         let drain_for = self.pick("drain_for", span);
@@ -50,6 +61,8 @@ impl Loader {
         let format = self.pick("log.format", log_format);
         let level = self.pick("log.level", filter);
         let standalone = self.check_standalone(kv.as_ref(), standalone);
+        self.check_peers(&peers, slot.as_ref(), peers_token_file.is_some());
+        self.check_assume_gone(&assume_gone, &peers, slot.as_ref());
         self.check_listeners(agent_listen, http_listen);
         let (environment, root) = (environment?, root?);
         Some(Config {
@@ -60,6 +73,9 @@ impl Loader {
             kv: kv?,
             slot: slot?,
             standalone,
+            peers,
+            peers_token_file,
+            assume_gone,
             poll_interval: poll_interval?,
             data_dir,
             drain_for: drain_for?,
@@ -105,10 +121,14 @@ impl Loader {
     }
 
     fn check_standalone(&mut self, kv: Option<&KvSource>, said: Option<bool>) -> bool {
+        let peers = self.is_given("peers");
         let refused = match (kv, said) {
+            (_, Some(true)) if peers => "there are peers; take one of the two away",
+            _ if peers => return false,
+            _ if self.role == Role::Command => return said.unwrap_or(false),
             (Some(KvSource::Consul), None | Some(false)) => {
-                "required with kv = \"consul\" in this version: replicas do not know of each other \
-                 yet, and two that disagree would make servers flap. Run one, with --standalone"
+                "required with kv = \"consul\", unless `peers` names all replicas: two that do not \
+                 know of each other would make servers flap"
             }
             (Some(KvSource::Directory(_)), Some(false)) => {
                 "a folder serves one replica, so it cannot be false with kv = \"dir:...\""
@@ -120,6 +140,43 @@ impl Loader {
         self.errors
             .push(ConfigError::new(origin, "standalone", refused));
         false
+    }
+
+    fn is_given(&self, key: &str) -> bool {
+        self.given.iter().any(|given| given.setting.key == key)
+    }
+
+    fn check_peers(&mut self, peers: &[PeerAddress], slot: Option<&Name>, token: bool) {
+        if peers.is_empty() || self.role == Role::Command {
+            return;
+        }
+        let slots = || {
+            let slots: Vec<_> = peers.iter().map(|peer| peer.slot.as_str()).collect();
+            slots.join(", ")
+        };
+        if let Some(slot) = slot.filter(|slot| peers.iter().all(|peer| peer.slot != **slot)) {
+            let text = format!("{slot} is none of the peers ({})", slots());
+            self.refuse("slot", text);
+        }
+        if !token && !peers.iter().all(peers::is_on_this_machine) {
+            let text = "required, as not all peers are on this machine (127.0.0.0/8, [::1])";
+            self.refuse("peers_token_file", text.to_owned());
+        }
+    }
+
+    fn check_assume_gone(&mut self, gone: &[Name], peers: &[PeerAddress], slot: Option<&Name>) {
+        for name in gone {
+            if Some(name) == slot {
+                self.refuse("assume_gone", format!("{name} is this replica itself"));
+            } else if peers.iter().all(|peer| peer.slot != *name) {
+                self.refuse("assume_gone", format!("{name} is none of the peers"));
+            }
+        }
+    }
+
+    fn refuse(&mut self, key: &str, text: String) {
+        let origin = self.origin(key);
+        self.errors.push(ConfigError::new(origin, key, text));
     }
 
     fn check_listeners(&mut self, agent: Option<SocketAddr>, http: Option<SocketAddr>) {
@@ -183,7 +240,7 @@ fn kv(_: &Setting, text: &str) -> Result<KvSource, String> {
     }
 }
 
-fn slot(setting: &Setting, text: &str) -> Result<Name, String> {
+pub(super) fn slot(setting: &Setting, text: &str) -> Result<Name, String> {
     if text.len() > SLOT_BYTES_MAX {
         return Err(format!(
             "{} bytes; a slot has at most {SLOT_BYTES_MAX}",
@@ -210,16 +267,25 @@ fn span(setting: &Setting, text: &str) -> Result<Duration, String> {
             humantime::format_duration(min),
             humantime::format_duration(max)
         )),
-        Kind::Span { .. } | Kind::Text | Kind::OneOf(_) | Kind::Count { .. } | Kind::Switch => {
-            Ok(span)
-        }
+        Kind::Span { .. }
+        | Kind::Text
+        | Kind::OneOf(_)
+        | Kind::Count { .. }
+        | Kind::Switch
+        | Kind::List
+        | Kind::Pairs => Ok(span),
     }
 }
 
 fn count(setting: &Setting, text: &str) -> Result<usize, String> {
     let (min, max) = match setting.kind {
         Kind::Count { min, max } => (min, max),
-        Kind::Text | Kind::OneOf(_) | Kind::Span { .. } | Kind::Switch => (1, u64::MAX),
+        Kind::Text
+        | Kind::OneOf(_)
+        | Kind::Span { .. }
+        | Kind::Switch
+        | Kind::List
+        | Kind::Pairs => (1, u64::MAX),
     };
     let number = text.parse().ok().filter(|n| (min..=max).contains(n));
     number

@@ -11,8 +11,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::domain::hash::fnv1a;
 use crate::domain::key::Prefix;
 use crate::domain::name::Name;
+use crate::domain::sentinel::SCHEMA;
 
 pub use crate::kv::source::KvSource;
 pub use errors::{ConfigError, ConfigErrors, Origin};
@@ -23,6 +25,7 @@ mod errors;
 mod flags;
 mod layers;
 mod load;
+mod peers;
 pub mod settings;
 #[cfg(test)]
 mod tests;
@@ -40,8 +43,14 @@ pub struct Config {
     pub kv: KvSource,
     /// This replica's name; at most [`settings::SLOT_BYTES_MAX`] bytes.
     pub slot: Name,
-    /// Whether there is no other replica. Always so in this version.
+    /// Whether there is no other replica.
     pub standalone: bool,
+    /// All replicas by slot, this one included; empty when it stands alone.
+    pub peers: Vec<PeerAddress>,
+    /// Where the secret of the replicas is.
+    pub peers_token_file: Option<PathBuf>,
+    /// Peers that are gone for good.
+    pub assume_gone: Vec<Name>,
     /// The smallest agent-inter of the fleet.
     pub poll_interval: Duration,
     /// Where the last listing is kept over a restart.
@@ -56,6 +65,15 @@ pub struct Config {
     pub log: LogConfig,
     /// Which value counts for each setting and where it came from, in the settings' order.
     pub given: Vec<Given>,
+}
+
+/// Where a replica is asked.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PeerAddress {
+    /// Its slot.
+    pub slot: Name,
+    /// `http://host:port` of its HTTP listener.
+    pub url: String,
 }
 
 /// The listener for agent checks.
@@ -97,6 +115,8 @@ pub enum LogFormat {
 /// All that a configuration is made from.
 #[derive(Clone, Copy)]
 pub struct Sources<'a> {
+    /// Who reads it.
+    pub role: Role,
     /// The file, if there is one.
     pub file: Option<ConfigFile<'a>>,
     /// The flags.
@@ -105,6 +125,15 @@ pub struct Sources<'a> {
     pub variable: &'a dyn Fn(&str) -> Option<OsString>,
     /// The number of cores, the default of `agent.workers`.
     pub cores: NonZeroUsize,
+}
+
+/// Who reads a configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The service: it must know all replicas, or be the only one.
+    Replica,
+    /// A command: it needs to know of no replica.
+    Command,
 }
 
 /// The file's contents.
@@ -126,9 +155,32 @@ impl Config {
     }
 }
 
+impl Config {
+    /// The replicas beside this one.
+    pub fn others(&self) -> impl Iterator<Item = &PeerAddress> {
+        self.peers.iter().filter(|peer| peer.slot != self.slot)
+    }
+
+    /// The same in replicas that may take each other for peers: of the prefix, the schema that is
+    /// read, `poll_interval`, and the list of peers. What differs in it would give other answers,
+    /// or count other peers. The slot, listeners, workers and the log change no answer.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        let peers: String = self
+            .peers
+            .iter()
+            .map(|peer| format!(" {}={}", peer.slot, peer.url))
+            .collect();
+        let millis = self.poll_interval.as_millis();
+        let text = format!("{} {SCHEMA} {millis}{peers}", self.prefix);
+        fnv1a(text.bytes())
+    }
+}
+
 impl fmt::Debug for Sources<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sources")
+            .field("role", &self.role)
             .field("file", &self.file)
             .field("flags", &self.flags)
             .field("cores", &self.cores)

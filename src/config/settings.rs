@@ -58,6 +58,10 @@ pub enum Kind {
     },
     /// Yes or no. As a flag it takes no value.
     Switch,
+    /// Texts: a flag that is repeated, a list with commas, an array of the file.
+    List,
+    /// `NAME=TEXT` likewise; a table of the file.
+    Pairs,
 }
 
 /// The longest slot name, in bytes: it stands in every answer, and an answer's comment
@@ -65,7 +69,7 @@ pub enum Kind {
 pub const SLOT_BYTES_MAX: usize = 32;
 
 /// All settings, in the order of the documentation.
-pub const SETTINGS: [Setting; 14] = [
+pub const SETTINGS: [Setting; 17] = [
     Setting {
         key: "environment",
         flag: "env",
@@ -110,8 +114,37 @@ pub const SETTINGS: [Setting; 14] = [
         value_name: "BOOL",
         default: Default::Implied("true with kv = \"dir:...\", otherwise false"),
         kind: Kind::Switch,
-        doc: "There is no other replica. Required with Consul in this version, in which replicas \
-              do not know of each other.",
+        doc: "There is no other replica. With Consul it is this or peers.",
+    },
+    Setting {
+        key: "peers",
+        flag: "peer",
+        variable: "TIDEGATE_PEERS",
+        value_name: "NAME=URL",
+        default: Default::Implied("none"),
+        kind: Kind::Pairs,
+        doc: "All replicas, this one included: the slot and the HTTP listener's URL of each, such \
+              as a=http://10.0.0.1:8791. The same list in every replica.",
+    },
+    Setting {
+        key: "peers_token_file",
+        flag: "peers-token-file",
+        variable: "TIDEGATE_PEERS_TOKEN_FILE",
+        value_name: "PATH",
+        default: Default::Implied("none; required unless all peers are on this machine"),
+        kind: Kind::Text,
+        doc: "A file that holds the secret by which replicas know each other: 16 to 512 visible \
+              characters. Read again on SIGHUP.",
+    },
+    Setting {
+        key: "assume_gone",
+        flag: "assume-gone",
+        variable: "TIDEGATE_ASSUME_GONE",
+        value_name: "NAME",
+        default: Default::Implied("none"),
+        kind: Kind::List,
+        doc: "Break glass: peers that are gone for good, whose silence no longer keeps the others \
+              silent. Ends for each that is heard. Read again on SIGHUP.",
     },
     Setting {
         key: "poll_interval",
@@ -253,7 +286,9 @@ mod tests {
             } else {
                 setting.key
             };
-            assert_eq!(setting.flag, name.replace(['.', '_'], "-"));
+            // A flag is given once for each peer.
+            let flag = name.replace(['.', '_'], "-").replace("peers", "peer");
+            assert_eq!(setting.flag.replace("peers", "peer"), flag);
             let variable = name.replace('.', "_").to_uppercase();
             assert_eq!(setting.variable, format!("TIDEGATE_{variable}"));
             assert!(setting.doc.ends_with('.'), "{}", setting.key);

@@ -17,6 +17,7 @@ fn load(
     });
     let variables: BTreeMap<_, _> = variables.iter().copied().collect();
     let sources = Sources {
+        role: Role::Replica,
         file: Some(ConfigFile {
             name: "tidegate.toml",
             text: file,
@@ -62,10 +63,15 @@ fn every_setting_can_stand_in_the_file() {
         root = 'infra/lb'
         kv = 'consul'
         slot = 'b'
-        standalone = true
+        assume_gone = ['c']
+        peers_token_file = '/etc/tidegate/token'
         poll_interval = '500ms'
         data_dir = '/var/lib/tidegate'
         drain_for = '0s'
+        [peers]
+        a = 'http://10.0.0.1:8791'
+        b = 'http://10.0.0.2:8791'
+        c = 'http://10.0.0.3:8791'
         [agent]
         listen = '[::]:9000'
         workers = 0x10
@@ -82,7 +88,11 @@ fn every_setting_can_stand_in_the_file() {
     assert_eq!(config.agent.workers, 16);
     assert_eq!(config.agent.connections_max, 1_000);
     assert_eq!(config.log.format, LogFormat::Json);
-    assert_eq!(config.given.len(), settings::SETTINGS.len());
+    let others: Vec<_> = config.others().map(|peer| peer.url.as_str()).collect();
+    assert_eq!(others, ["http://10.0.0.1:8791", "http://10.0.0.3:8791"]);
+    assert_eq!(config.assume_gone, [Name::parse("c").unwrap()]);
+    // All but standalone, which is the other possibility.
+    assert_eq!(config.given.len(), settings::SETTINGS.len() - 1);
     for given in &config.given {
         assert!(matches!(given.origin, Origin::File { .. }), "{given:?}");
     }
@@ -258,19 +268,140 @@ fn the_two_listeners_must_not_meet() {
 }
 
 #[test]
-fn consul_needs_standalone_in_this_version() {
+fn a_replica_knows_all_others_or_is_the_only_one() {
     let errors = load(b"environment = 'gprd'\nstandalone = false", &[], &[]).unwrap_err();
     assert!(
-        errors.starts_with("tidegate.toml:2: standalone: required with kv = \"consul\""),
+        errors.starts_with("tidegate.toml:2: standalone: required with kv = \"consul\", unless"),
         "{errors}"
     );
-    let config = load(
-        b"environment = 'gprd'",
-        &[],
-        &[("TIDEGATE_STANDALONE", "1")],
-    )
-    .unwrap();
-    assert!(config.standalone);
+    let alone = [("TIDEGATE_STANDALONE", "1")];
+    let config = load(b"environment = 'gprd'", &[], &alone).unwrap();
+    assert!(config.standalone && config.peers.is_empty());
+    let peers = ("peers", "a=http://127.0.0.1:1,b=http://127.0.0.1:2");
+    let config = load(b"environment = 'gprd'", &[peers], &[]).unwrap();
+    assert!(!config.standalone && config.peers.len() == 2);
+    let errors = load(b"environment = 'gprd'", &[peers], &alone).unwrap_err();
+    assert!(
+        errors.starts_with("TIDEGATE_STANDALONE: there are peers"),
+        "{errors}"
+    );
+    // Replicas may share a folder.
+    let config = load(LEAST.as_bytes(), &[peers], &[]).unwrap();
+    assert!(!config.standalone);
+}
+
+#[test]
+fn a_list_of_peers_is_whole_or_refused() {
+    let local = "a=http://127.0.0.1:1,b=http://[::1]:2";
+    for (peers, more, error) in [
+        (local, &[][..], ""),
+        ("b=http://localhost:2/, a = http://127.1.2.3:1", &[], ""),
+        (
+            "a=http://127.0.0.1:1",
+            &[],
+            "--peer: 1 given; 2 to 9 are allowed",
+        ),
+        ("a", &[], "--peer: \"a\" is no NAME=URL"),
+        (
+            "a/b=http://127.0.0.1:1",
+            &[],
+            "--peer: \"a/b\": a name holds",
+        ),
+        (
+            "a=http://127.0.0.1:1,a=http://127.0.0.1:2",
+            &[],
+            "--peer: a is named twice",
+        ),
+        (
+            "a=http://127.0.0.1:1,b=http://127.0.0.1:1/",
+            &[],
+            "--peer: http://127.0.0.1:1 is given",
+        ),
+        (
+            "a=https://127.0.0.1:1,b=http://127.0.0.1:2",
+            &[],
+            "--peer: \"https://127.0.0.1:1\" is not",
+        ),
+        (
+            "a=127.0.0.1:1,b=http://127.0.0.1:2",
+            &[],
+            "--peer: \"127.0.0.1:1\"",
+        ),
+        (
+            "a=http://u@127.0.0.1:1,b=http://127.0.0.1:2",
+            &[],
+            "--peer: \"http://u@127.0.0.1:1\" has",
+        ),
+        (
+            "a=http://127.0.0.1:1/x,b=http://127.0.0.1:2",
+            &[],
+            "--peer: \"http://127.0.0.1:1/x\" has",
+        ),
+        (
+            local,
+            &[("slot", "c")],
+            "--slot: c is none of the peers (a, b)",
+        ),
+        (
+            "a=http://10.0.0.1:1,b=http://127.0.0.1:2",
+            &[],
+            "peers_token_file: required",
+        ),
+        (
+            "a=http://10.0.0.1:1,b=http://127.0.0.1:2",
+            &[("peers_token_file", "/token")],
+            "",
+        ),
+        (local, &[("assume_gone", "b")], ""),
+        (
+            local,
+            &[("assume_gone", "a")],
+            "--assume-gone: a is this replica itself",
+        ),
+        (
+            local,
+            &[("assume_gone", "b,c")],
+            "--assume-gone: c is none of the peers",
+        ),
+    ] {
+        let flags = [&[("peers", peers)], more].concat();
+        let loaded = load(b"environment = 'gprd'", &flags, &[]);
+        match loaded {
+            Ok(_) => assert_eq!(error, "", "{peers} {more:?}"),
+            Err(errors) => {
+                assert!(!error.is_empty() && errors.starts_with(error), "{errors}");
+                assert_eq!(errors.lines().count(), 1, "{errors}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_digest_is_of_what_changes_answers_or_membership() {
+    let peers = ("peers", "a=http://127.0.0.1:1,b=http://127.0.0.1:2");
+    let digest = |flags: &[(&'static str, &str)]| {
+        let flags = [&[peers], flags].concat();
+        load(b"environment = 'gprd'", &flags, &[]).unwrap().digest()
+    };
+    let same = digest(&[]);
+    for flags in [
+        ("slot", "b"),
+        ("agent.listen", "127.0.0.1:9"),
+        ("log.level", "debug"),
+        ("peers", "b=http://127.0.0.1:2/,a=http://127.0.0.1:1"),
+        ("poll_interval", "2000ms"),
+    ] {
+        assert_eq!(digest(&[flags]), same, "{flags:?}");
+    }
+    for flags in [
+        ("environment", "gstg"),
+        ("root", "other"),
+        ("poll_interval", "1s"),
+        ("peers", "a=http://127.0.0.1:1,b=http://127.0.0.1:3"),
+        ("peers", "a=http://127.0.0.1:1,c=http://127.0.0.1:2"),
+    ] {
+        assert_ne!(digest(&[flags]), same, "{flags:?}");
+    }
 }
 
 #[test]

@@ -187,10 +187,11 @@ impl Authority {
             }
             // Its last word counts on until it is too old.
             Heard::Silent(text) => {
-                let stops = peer.record.as_ref().and_then(|record| record.said.as_ref());
-                let stops = stops.is_some_and(|said| said.stopping);
-                if !silence_counts || (!stopping_counts && stops) {
-                    peer.record = Some(Record { asked, said: None });
+                if let Some(record) = &mut peer.record {
+                    let stops = record.said.as_ref().is_some_and(|said| said.stopping);
+                    if !silence_counts || (!stopping_counts && stops) {
+                        record.asked = asked;
+                    }
                 }
                 peer.trouble = Some(text);
             }
@@ -243,8 +244,8 @@ impl Authority {
             }
             peer.accounts(self).map(|asked| asked.after(fresh))
         };
-        let all = self.peers.0.iter().map(until);
-        all.fold(Some(Moment::NEVER), |all, one| Some(all?.min(one?)))
+        let mut all = self.peers.0.iter().map(until);
+        all.try_fold(Moment::NEVER, |all, one| Some(all.min(one?)))
     }
 
     pub(super) fn peer_views(&self) -> Arc<[PeerView]> {
@@ -427,3 +428,6 @@ struct Exchange {
     asked: Moment,
     received: Moment,
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,6 +18,7 @@ const STEP: Duration = Duration::from_millis(100);
 const SLACK: Duration = Duration::from_millis(600);
 /// The servers that poll.
 const SERVERS: usize = 6;
+const SERVERS_U32: u32 = 6;
 
 /// The bounds, and the largest values seen.
 pub(super) struct Checker {
@@ -32,6 +33,8 @@ pub(super) struct Checker {
     cut: BTreeMap<(usize, usize), Instant>,
     /// What each server was told last: the place in what happened.
     told: [u64; SERVERS],
+    /// And whether that was a part only.
+    told_part: [bool; SERVERS],
     /// Servers' times: each polls a replica of its choice once per interval.
     next_poll: [Instant; SERVERS],
     poll_choice: usize,
@@ -157,7 +160,8 @@ pub(super) fn look(world: &World) -> Vec<Look> {
 impl Checker {
     pub(super) fn new(world: &Arc<World>) -> Self {
         let next_poll = std::array::from_fn(|server| {
-            Instant::now() + POLL_INTERVAL.mul_f64((server + 1) as f64 / SERVERS as f64)
+            let server = u32::try_from(server).expect("a few servers");
+            Instant::now() + POLL_INTERVAL * (server + 1) / SERVERS_U32
         });
         Self {
             world: Arc::clone(world),
@@ -167,6 +171,7 @@ impl Checker {
             apart: BTreeMap::new(),
             cut: BTreeMap::new(),
             told: [0; SERVERS],
+            told_part: [true; SERVERS],
             next_poll,
             poll_choice: 0,
             traces: std::env::var_os("TIDEGATE_SIM_TRACE").is_some(),
@@ -179,6 +184,15 @@ impl Checker {
         while Instant::now() < end {
             self.step();
             sleep(STEP).await;
+        }
+    }
+
+    /// Looks for so long, at every moment that may matter.
+    pub(super) async fn watch_closely(&mut self, span: Duration) {
+        let end = Instant::now() + span;
+        while Instant::now() < end {
+            self.step();
+            sleep(STEP / 20).await;
         }
     }
 
@@ -337,7 +351,8 @@ impl Checker {
                 self.since.insert(since, Instant::now());
             }
             let last = self.since.get(&since);
-            left.push(!agrees(look) && last.is_some_and(|at| at.elapsed() < lately));
+            let lately = |at: &&Instant| at.elapsed() < lately && **at >= look.born;
+            left.push(!agrees(look) && last.filter(lately).is_some());
         }
         if self.world.state().went_back.is_some() {
             return;
@@ -365,7 +380,7 @@ impl Checker {
             let proves = |look: &Look| look.proves(&state.consul);
             (state.went_back, looks.iter().map(proves).collect())
         };
-        let mut proven = Vec::new();
+        let mut known_broken = Vec::new();
         let mut held = Vec::new();
         for (look, proves) in looks.iter().zip(proves) {
             let epoch = look
@@ -374,7 +389,7 @@ impl Checker {
                 .map_or(0, |memory| memory.evidence.highest.epoch);
             let proof = look.broken() >= epoch && epoch > 0
                 || (look.name == AuthorityName::Current && proves);
-            proven.push(self.lasts("proof", look.number, proof && went_back.is_some()));
+            known_broken.push(self.lasts("proof", look.number, proof && went_back.is_some()));
             held.push(self.lasts("held", look.number, look.name == AuthorityName::Held));
         }
         let Some((at, from)) = went_back else {
@@ -395,11 +410,11 @@ impl Checker {
                 let limit = lease + STEP;
                 let known = looks.iter().enumerate().any(|(other, peer)| {
                     others(peer)
-                        && proven[other] > limit
+                        && known_broken[other] > limit
                         && self.together(look.number, peer.number) > lease
                         && peer.broken() >= answer.epoch
                 });
-                if proven[place] > limit || known {
+                if known_broken[place] > limit || known {
                     self.fail("3 answers what went back", &look.text());
                 }
             }
@@ -437,7 +452,8 @@ impl Checker {
                 let long = long.is_some_and(|at| at.elapsed() > second);
                 linked && long && other.broken() >= answer.epoch
             };
-            let all_know = looks.len() == self.world.count && others.all(knows);
+            let all_here = looks.len() == self.world.count && self.world.count > 1;
+            let all_know = all_here && others.all(knows);
             if all_know && look.born.elapsed() < second {
                 self.fail("3 a newborn answers what went back", &look.text());
             }
@@ -500,6 +516,18 @@ impl Checker {
                 continue;
             };
             let told = std::mem::replace(&mut self.told[server], answer.seq);
+            let part = std::mem::replace(&mut self.told_part[server], answer.cut);
+            // A part is an answer as long as nobody is in sight who has more.
+            let long = World::times().lease() + World::times().fresh() + SLACK;
+            let in_sight = looks.iter().any(|other| {
+                let whole = other.answer.as_ref().is_some_and(|answer| !answer.cut);
+                whole
+                    && self.together(look.number, other.number) > long
+                    && look.number != other.number
+            });
+            if answer.seq == told && answer.cut && !part && in_sight {
+                self.fail("2 whole to part at one server", &look.text());
+            }
             let knows_newer = looks
                 .iter()
                 .any(|other| other.answer.as_ref().is_some_and(|newer| newer.seq >= told));

@@ -144,8 +144,8 @@ impl Consul {
         self.versions[self.current].table_index = self.raft;
     }
 
-    /// Puts one of the last versions of this epoch back. `false`: there is none.
-    pub(super) fn restore(&mut self, pick: usize) -> bool {
+    /// Puts one of the last versions of this epoch back, or the very last. `false`: there is none.
+    pub(super) fn restore(&mut self, pick: Option<usize>) -> bool {
         let now = self.now();
         let epoch = now.generation.map(|generation| generation.epoch);
         let old: Vec<_> = (0..self.versions.len())
@@ -159,7 +159,7 @@ impl Consul {
         if old.is_empty() {
             return false;
         }
-        let place = old[pick % old.len()];
+        let place = old[pick.unwrap_or(old.len() - 1) % old.len()];
         if self.versions[place].entries == now.entries {
             return false;
         }

@@ -147,142 +147,176 @@ impl Fleet {
         }
     }
 
+    /// What cannot happen now does not.
     fn happen(&mut self, fault: Fault, who: usize) {
-        let world = Arc::clone(&self.world);
-        let at = world.elapsed();
-        let mut state = world.state();
-        let consul_up = state.consul.up;
         match fault {
-            Fault::Write if consul_up => write(&world, &mut state),
-            Fault::WriteOutside if consul_up => {
-                state.consul.write_outside();
-                state.note(at, "a write outside the prefix");
-            }
-            Fault::CutLink if world.count > 1 => {
-                let other = (who + state.rng.random_range(1..world.count)) % world.count;
-                let one_way = state.rng.random_bool(0.3);
-                state.cut.insert((who, other));
-                if !one_way {
-                    state.cut.insert((other, who));
-                }
-                let arrow = if one_way { "->" } else { "<->" };
-                state.note(at, &format!("r{who} {arrow} r{other} cut"));
-            }
-            Fault::HealLinks => {
-                state.cut.clear();
-                state.note(at, "links between replicas healed");
-            }
-            Fault::CutFromConsul => {
-                let ways: &[bool] = match state.rng.random_range(0..4) {
-                    0 => &[false],
-                    1 => &[true],
-                    _ => &[false, true],
-                };
-                state
-                    .cut_from_consul
-                    .extend(ways.iter().map(|way| (who, *way)));
-                state.note(at, &format!("r{who} loses Consul"));
-            }
-            Fault::HealConsulLinks => {
-                let all = state.rng.random_bool(0.5);
-                state
-                    .cut_from_consul
-                    .retain(|(number, _)| !all && *number != who);
-                state.note(at, &format!("r{who} sees Consul (all: {all})"));
-            }
-            Fault::ConsulDown | Fault::ConsulHangs if consul_up => {
-                let span = state.rng.random_range(1.0..15.0);
-                let hangs = fault == Fault::ConsulHangs;
-                outage(&world, &mut state, span, hangs);
-            }
-            Fault::Crash if state.replicas[who].up => {
-                let dark = state.rng.random_bool(0.4);
-                drop(state);
-                self.crash(who, dark);
-            }
-            Fault::Stop if state.replicas[who].up && !state.replicas[who].stopping => {
-                state.replicas[who].stopping = true;
-                state.replicas[who].stops_at = Some(Instant::now() + DRAIN_FOR);
-                state.note(at, &format!("r{who} stops in order"));
-            }
-            Fault::Suspend if state.replicas[who].up && !state.replicas[who].suspended => {
-                let span = Duration::from_secs_f64(state.rng.random_range(0.3..6.0));
-                state.replicas[who].suspended = true;
-                state.note(at, &format!("r{who} suspended for {span:?}"));
-                let boot = state.replicas[who].boot;
-                let again = Arc::clone(&world);
-                tokio::spawn(async move {
-                    sleep(span).await;
-                    let mut state = again.state();
-                    if state.replicas[who].boot == boot {
-                        state.replicas[who].suspended = false;
-                    }
-                });
-            }
-            Fault::Start => {
-                drop(state);
-                for number in 0..world.count {
-                    let with_disk = {
-                        let mut state = world.state();
-                        let down = !state.replicas[number].up;
-                        down.then(|| state.rng.random_bool(0.6))
-                    };
-                    if let Some(with_disk) = with_disk {
-                        self.restart(number, with_disk);
-                    }
-                }
-            }
-            Fault::Restore if consul_up => {
-                let pick = state.rng.random_range(0..6);
-                if state.consul.restore(pick) {
-                    went_back(&mut state, at, "RESTORE");
-                }
-            }
-            Fault::Zombie if consul_up => {
-                if state.consul.zombie_sentinel() {
-                    went_back(&mut state, at, "ZOMBIE WRITE");
-                    wake(&world, &mut state);
-                }
-            }
-            Fault::Wipe if consul_up => {
-                state.consul.wipe();
-                went_back(&mut state, at, "WIPE");
-            }
-            Fault::Accept if consul_up && state.went_back.is_some() => accept(&world, &mut state),
-            Fault::Rights => {
-                let rights = [Rights::None, Rights::Subset, Rights::Full];
-                let rights = rights[state.rng.random_range(0..rights.len())];
-                let all = state.rng.random_bool(0.4);
-                for number in 0..world.count {
-                    if all || number == who {
-                        state.replicas[number].rights = rights;
-                    }
-                }
-                state.note(at, &format!("rights {rights:?} for r{who} (all: {all})"));
-            }
-            Fault::ClockJump => {
-                // One bad clock at a time: of two nobody could tell.
-                let jump = state.rng.random_range(-9_000..9_000);
-                for (number, replica) in state.replicas.iter_mut().enumerate() {
-                    replica.clock_error = if number == who { jump } else { 0 };
-                    replica.clock_since = Instant::now();
-                }
-                state.note(at, &format!("the clock of r{who} is {jump} ms off"));
-            }
             Fault::Write
             | Fault::WriteOutside
-            | Fault::CutLink
-            | Fault::ConsulDown
-            | Fault::ConsulHangs
-            | Fault::Crash
-            | Fault::Stop
-            | Fault::Suspend
             | Fault::Restore
             | Fault::Zombie
             | Fault::Wipe
-            | Fault::Accept => {}
+            | Fault::Accept
+            | Fault::ConsulDown
+            | Fault::ConsulHangs => {
+                if self.world.state().consul.up {
+                    disturb_consul(&self.world, fault);
+                }
+            }
+            Fault::CutLink
+            | Fault::HealLinks
+            | Fault::CutFromConsul
+            | Fault::HealConsulLinks
+            | Fault::Rights
+            | Fault::ClockJump => disturb_links(&self.world, fault, who),
+            Fault::Crash | Fault::Stop | Fault::Suspend | Fault::Start => {
+                self.disturb_processes(fault, who);
+            }
         }
     }
+
+    fn disturb_processes(&mut self, fault: Fault, who: usize) {
+        let world = Arc::clone(&self.world);
+        let (up, stopping, suspended) = {
+            let state = world.state();
+            let replica = &state.replicas[who];
+            (replica.up, replica.stopping, replica.suspended)
+        };
+        if fault == Fault::Start {
+            for number in 0..world.count {
+                let with_disk = world.state().rng.random_bool(0.6);
+                let down = !world.state().replicas[number].up;
+                if down {
+                    self.restart(number, with_disk);
+                }
+            }
+        } else if fault == Fault::Crash && up {
+            let dark = world.state().rng.random_bool(0.4);
+            self.crash(who, dark);
+        } else if fault == Fault::Stop && up && !stopping {
+            let mut state = world.state();
+            state.replicas[who].stopping = true;
+            state.replicas[who].stops_at = Some(Instant::now() + DRAIN_FOR);
+            state.note(world.elapsed(), &format!("r{who} stops in order"));
+        } else if fault == Fault::Suspend && up && !suspended {
+            suspend(&world, who);
+        }
+    }
+}
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "what is no fault of Consul's, or cannot happen now, does not happen"
+)]
+fn disturb_consul(world: &Arc<World>, fault: Fault) {
+    let at = world.elapsed();
+    let mut state = world.state();
+    match fault {
+        Fault::Write => write(world, &mut state),
+        Fault::WriteOutside => {
+            state.consul.write_outside();
+            state.note(at, "a write outside the prefix");
+        }
+        Fault::ConsulDown | Fault::ConsulHangs => {
+            let span = state.rng.random_range(1.0..15.0);
+            outage(world, &mut state, span, fault == Fault::ConsulHangs);
+        }
+        Fault::Restore => {
+            let pick = state.rng.random_range(0..6);
+            if state.consul.restore(Some(pick)) {
+                went_back(&mut state, at, "RESTORE");
+            }
+        }
+        Fault::Zombie if state.consul.zombie_sentinel() => {
+            went_back(&mut state, at, "ZOMBIE WRITE");
+            wake(world);
+        }
+        Fault::Wipe => {
+            state.consul.wipe();
+            went_back(&mut state, at, "WIPE");
+        }
+        Fault::Accept if state.went_back.is_some() => accept(world, &mut state),
+        _ => {}
+    }
+}
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "what is no fault of a link's, or cannot happen now, does not happen"
+)]
+fn disturb_links(world: &Arc<World>, fault: Fault, who: usize) {
+    let at = world.elapsed();
+    let mut state = world.state();
+    match fault {
+        Fault::CutLink if world.count > 1 => {
+            let other = (who + state.rng.random_range(1..world.count)) % world.count;
+            let one_way = state.rng.random_bool(0.3);
+            state.cut.insert((who, other));
+            if !one_way {
+                state.cut.insert((other, who));
+            }
+            let arrow = if one_way { "->" } else { "<->" };
+            state.note(at, &format!("r{who} {arrow} r{other} cut"));
+        }
+        Fault::HealLinks => {
+            state.cut.clear();
+            state.note(at, "links between replicas healed");
+        }
+        Fault::CutFromConsul => {
+            let ways: &[bool] = match state.rng.random_range(0..4) {
+                0 => &[false],
+                1 => &[true],
+                _ => &[false, true],
+            };
+            state
+                .cut_from_consul
+                .extend(ways.iter().map(|way| (who, *way)));
+            state.note(at, &format!("r{who} loses Consul"));
+        }
+        Fault::HealConsulLinks => {
+            let all = state.rng.random_bool(0.5);
+            state
+                .cut_from_consul
+                .retain(|(number, _)| !all && *number != who);
+            state.note(at, &format!("r{who} sees Consul (all: {all})"));
+        }
+        Fault::Rights => {
+            let rights = [Rights::None, Rights::Subset, Rights::Full];
+            let rights = rights[state.rng.random_range(0..rights.len())];
+            let all = state.rng.random_bool(0.4);
+            for number in 0..world.count {
+                if all || number == who {
+                    state.replicas[number].rights = rights;
+                }
+            }
+            state.note(at, &format!("rights {rights:?} for r{who} (all: {all})"));
+        }
+        Fault::ClockJump => {
+            // One bad clock at a time: of two nobody could tell.
+            let jump = state.rng.random_range(-9_000..9_000);
+            for (number, replica) in state.replicas.iter_mut().enumerate() {
+                replica.clock_error = if number == who { jump } else { 0 };
+                replica.clock_since = Instant::now();
+            }
+            state.note(at, &format!("the clock of r{who} is {jump} ms off"));
+        }
+        _ => {}
+    }
+}
+
+fn suspend(world: &Arc<World>, who: usize) {
+    let mut state = world.state();
+    let span = Duration::from_secs_f64(state.rng.random_range(0.3..6.0));
+    state.replicas[who].suspended = true;
+    state.note(world.elapsed(), &format!("r{who} suspended for {span:?}"));
+    let boot = state.replicas[who].boot;
+    let again = Arc::clone(world);
+    tokio::spawn(async move {
+        sleep(span).await;
+        let mut state = again.state();
+        if state.replicas[who].boot == boot {
+            state.replicas[who].suspended = false;
+        }
+    });
 }
 
 /// Consul gone for all, or silent for all.
@@ -320,7 +354,23 @@ pub(super) fn accept(world: &Arc<World>, state: &mut State) {
     }
     let seq = state.consul.now().seq;
     state.note(world.elapsed(), &format!("ACCEPT as seq {seq}"));
-    wake(world, state);
+    wake(world);
+}
+
+/// A transaction that wakes everybody.
+pub(super) fn transact(world: &Arc<World>, key: &str) {
+    let mut state = world.state();
+    state.consul.transact(key);
+    let seq = state.consul.now().seq;
+    state.note(world.elapsed(), &format!("transaction {key}: seq {seq}"));
+    wake(world);
+}
+
+/// The state before the last change is put back.
+pub(super) fn restore(world: &Arc<World>) {
+    let mut state = world.state();
+    assert!(state.consul.restore(None), "there was a change before");
+    went_back(&mut state, world.elapsed(), "RESTORE");
 }
 
 fn write(world: &Arc<World>, state: &mut State) {
@@ -352,7 +402,7 @@ fn write(world: &Arc<World>, state: &mut State) {
         );
         // One in ten wakes nobody.
         if state.rng.random_bool(0.9) {
-            wake(world, state);
+            wake(world);
         }
     }
 }
@@ -365,7 +415,7 @@ fn went_back(state: &mut State, at: Duration, what: &str) {
     }
 }
 
-fn wake(world: &Arc<World>, _state: &mut State) {
+fn wake(world: &Arc<World>) {
     world.wakes.notify_waiters();
 }
 

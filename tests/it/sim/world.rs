@@ -45,6 +45,10 @@ pub(super) struct State {
 }
 
 /// One replica from outside.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one thing that can be wrong with a process, whatever the others are"
+)]
 pub(super) struct Slot {
     pub(super) up: bool,
     /// Down, and its host drops what comes.
