@@ -118,11 +118,6 @@ impl Beliefs {
         event.await;
     }
 
-    /// The edition of a peer's memory that is known here.
-    pub async fn edition_of(&self, slot: &Name) -> Option<u64> {
-        self.inner.lock().await.authority.edition_of(slot)
-    }
-
     /// What is published.
     #[must_use]
     pub fn store(&self) -> &Arc<Store> {

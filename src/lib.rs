@@ -47,6 +47,7 @@ pub mod fleet;
 pub mod http;
 pub mod kv;
 pub mod metrics;
+pub mod peers;
 pub mod progress;
 pub mod serve;
 pub mod store;

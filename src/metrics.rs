@@ -3,6 +3,8 @@
 //! Each worker counts in its own memory; a scrape adds them up and reads the rest from what is in
 //! force. Labels come from closed sets: never a name that arrived over the wire.
 
+mod peers;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,6 +16,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::Registry;
 
+pub use self::peers::PeerCounters;
 use crate::clock;
 use crate::domain::answer::{Answer, State};
 use crate::domain::authority::AuthorityName;
@@ -71,6 +74,7 @@ struct Shown {
     workers: Vec<Arc<WorkerCounters>>,
     source: Arc<SourceCounters>,
     fleet: Arc<Fleet>,
+    peers: Arc<PeerCounters>,
 }
 
 const ANSWERS: [&str; 7] = [
@@ -155,6 +159,7 @@ impl Metrics {
         workers: Vec<Arc<WorkerCounters>>,
         source: Arc<SourceCounters>,
         fleet: Arc<Fleet>,
+        peers: Arc<PeerCounters>,
     ) -> Self {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(Shown {
@@ -162,6 +167,7 @@ impl Metrics {
             workers,
             source,
             fleet,
+            peers,
         }));
         Self { registry }
     }
@@ -182,6 +188,7 @@ impl Collector for Shown {
         self.encode_agent(&mut encoder)?;
         self.encode_source(&mut encoder)?;
         self.encode_fleet(&mut encoder)?;
+        self.encode_peers(&mut encoder)?;
         self.encode_state(&mut encoder)
     }
 }

@@ -27,6 +27,8 @@ use crate::disk::Disk;
 use crate::domain::authority::{Authority, Times};
 use crate::domain::key::Prefix;
 use crate::domain::memory::Memory;
+use crate::domain::sentinel::SCHEMA;
+use crate::domain::word::Identity;
 use crate::fleet::{self, Fleet, FleetFile};
 use crate::http::{self, Pages};
 use crate::kv::source::Source;
@@ -184,9 +186,12 @@ impl Parts {
                 bound.agent.counters().to_vec(),
                 counters,
                 Arc::clone(&fleet),
+                Arc::default(),
             )),
             fleet: Arc::clone(&fleet),
             replica: config.slot.clone(),
+            identity: Arc::new(identity(config)),
+            peer_token: Arc::default(),
             stopping: tokens.stopping.clone(),
         };
         let listener = tokio::net::TcpListener::from_std(bound.http)?;
@@ -258,6 +263,17 @@ fn fleet(
     let tallies = agent.tallies().to_vec();
     let fleet = Fleet::new(settings, Arc::clone(store), tallies, before);
     Ok((Arc::new(fleet), file))
+}
+
+/// Who this replica is, for its peers.
+fn identity(config: &Config) -> Identity {
+    Identity {
+        prefix: config.prefix.clone(),
+        schema: SCHEMA,
+        slot: config.slot.clone(),
+        digest: 0,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    }
 }
 
 /// What is believed at the start: what was kept, or nothing.

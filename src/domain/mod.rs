@@ -14,6 +14,7 @@ pub mod key;
 pub mod listing;
 pub mod memory;
 pub mod name;
+pub mod peer_token;
 pub mod ramp;
 pub mod request;
 pub mod sealed;

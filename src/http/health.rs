@@ -6,15 +6,22 @@ use axum::response::{IntoResponse as _, Response};
 
 use super::Pages;
 use crate::clock;
+use crate::domain::authority::AuthorityName;
 
 /// The process runs. It says nothing more: a restart cures no lost source.
 pub(super) async fn live() -> &'static str {
     "alive\n"
 }
 
-/// 200 when this replica may answer agent checks now, 503 otherwise; the reason in the body.
+/// 200 when this replica may answer agent checks now, 503 otherwise; the reason in the body, and
+/// below it what is not as it should be.
 pub(super) async fn ready(State(pages): State<Pages>) -> Response {
-    let verdict = pages.store.load().standing.verdict(clock::moment());
+    let (verdict, problems) = {
+        let published = pages.store.load();
+        let standing = &published.standing;
+        let problems = standing.problems(&pages.identity.version);
+        (standing.verdict(clock::moment()), problems)
+    };
     let stopping = pages.stopping.is_cancelled();
     let ready = verdict.name.answers() && !stopping;
     let status = if ready {
@@ -23,8 +30,19 @@ pub(super) async fn ready(State(pages): State<Pages>) -> Response {
         StatusCode::SERVICE_UNAVAILABLE
     };
     let word = if stopping { "draining, " } else { "" };
-    let body = format!("{word}{}: {}\n", verdict.name.as_str(), verdict.reason);
+    let mut body = format!("{word}{}: {}\n", verdict.name.as_str(), verdict.reason);
+    if !problems.is_empty() || verdict.name == AuthorityName::Agreed {
+        body += &format!("{}\n", degraded(&problems));
+    }
     (status, body).into_response()
+}
+
+fn degraded(problems: &[String]) -> String {
+    if problems.is_empty() {
+        "degraded".to_owned()
+    } else {
+        format!("degraded: {}", problems.join("; "))
+    }
 }
 
 /// A scrape.

@@ -6,12 +6,15 @@ mod api;
 mod fleet;
 mod health;
 mod listener;
+mod peer;
+mod replicas;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use axum::Router;
 use axum::error_handling::HandleErrorLayer;
 use axum::extract::connect_info::Connected;
@@ -31,6 +34,8 @@ use tower_http::timeout::TimeoutLayer;
 
 use self::listener::Bounded;
 use crate::domain::name::Name;
+use crate::domain::peer_token::PeerToken;
+use crate::domain::word::Identity;
 use crate::fleet::Fleet;
 use crate::metrics::Metrics;
 use crate::store::Store;
@@ -41,6 +46,9 @@ pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 pub const BODY_BYTES_MAX: usize = 1_024;
 /// The most requests at once; one more is answered 503.
 pub const REQUESTS_MAX: usize = 64;
+/// The most questions of peers at once, beside the other requests: each asks one at a time, and
+/// those of a peer that hung up may still be at work.
+pub const QUESTIONS_MAX: usize = 32;
 
 /// How long open requests are finished when the service stops.
 pub const FINISH_TIME_MAX: Duration = Duration::from_secs(1);
@@ -65,23 +73,17 @@ pub struct Pages {
     pub fleet: Arc<Fleet>,
     /// This replica's name.
     pub replica: Name,
+    /// Who it is, for its peers.
+    pub identity: Arc<Identity>,
+    /// The secret by which peers are known; without it only this machine is told.
+    pub peer_token: Arc<ArcSwapOption<PeerToken>>,
     /// Cancelled when stopping begins: `/readyz` says so from then on.
     pub stopping: CancellationToken,
 }
 
 /// All routes with their limits.
 pub fn router(pages: Pages) -> Router {
-    let limits = ServiceBuilder::new()
-        .layer(HandleErrorLayer::new(shed))
-        .layer(LoadShedLayer::new())
-        .layer(GlobalConcurrencyLimitLayer::new(REQUESTS_MAX))
-        .layer(TimeoutLayer::with_status_code(
-            StatusCode::SERVICE_UNAVAILABLE,
-            REQUEST_TIME_MAX,
-        ))
-        .layer(RequestBodyLimitLayer::new(BODY_BYTES_MAX));
-    let no_store = HeaderValue::from_static("no-store");
-    Router::new()
+    let shown = Router::new()
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
@@ -89,13 +91,31 @@ pub fn router(pages: Pages) -> Router {
         .route("/api/v1/explain", get(api::explain))
         .route("/api/v1/fleet", get(fleet::view))
         .route("/api/v1/fleet/forget", post(fleet::forget))
-        .fallback(no_such_page)
-        .layer(limits)
+        .route("/api/v1/replicas", get(replicas::view))
+        .fallback(no_such_page);
+    // Scrapes and people must not keep a peer out: it would take this replica for out of sight.
+    let asked = Router::new().route("/peer/v1/word", get(peer::word));
+    let no_store = HeaderValue::from_static("no-store");
+    limited(shown, REQUESTS_MAX)
+        .merge(limited(asked, QUESTIONS_MAX))
         .layer(SetResponseHeaderLayer::overriding(
             header::CACHE_CONTROL,
             no_store,
         ))
         .with_state(pages)
+}
+
+fn limited(routes: Router<Pages>, requests_max: usize) -> Router<Pages> {
+    let limits = ServiceBuilder::new()
+        .layer(HandleErrorLayer::new(shed))
+        .layer(LoadShedLayer::new())
+        .layer(GlobalConcurrencyLimitLayer::new(requests_max))
+        .layer(TimeoutLayer::with_status_code(
+            StatusCode::SERVICE_UNAVAILABLE,
+            REQUEST_TIME_MAX,
+        ))
+        .layer(RequestBodyLimitLayer::new(BODY_BYTES_MAX));
+    routes.layer(limits)
 }
 
 /// Serves until `stop`.
@@ -130,7 +150,7 @@ impl Connected<IncomingStream<'_, Bounded>> for Caller {
 
 async fn no_such_page() -> (StatusCode, &'static str) {
     let text = "no such page: /livez, /readyz, /metrics, /api/v1/snapshot, /api/v1/explain, \
-                /api/v1/fleet\n";
+                /api/v1/fleet, /api/v1/replicas\n";
     (StatusCode::NOT_FOUND, text)
 }
 

@@ -15,6 +15,7 @@ mod kv_cases;
 mod life_cycle;
 mod limits;
 mod memory;
+mod peers_http;
 mod requests;
 mod sim;
 mod slow;

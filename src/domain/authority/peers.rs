@@ -43,6 +43,8 @@ pub struct PeerView {
     pub assumed_gone: bool,
     /// How far its clock is ahead of ours.
     pub offset: Option<Offset>,
+    /// The edition of its memory that is known here.
+    pub edition: Option<u64>,
 }
 
 /// A peer's word without what it remembers.
@@ -158,6 +160,7 @@ impl Peer {
             stranger: self.stranger,
             assumed_gone: self.assumed_gone,
             offset,
+            edition: self.memory.as_ref().map(|(edition, _)| *edition),
         }
     }
 }
@@ -215,13 +218,6 @@ impl Authority {
     /// The clock of a peer, as its answer showed it.
     pub fn clock_of_peer(&mut self, slot: &Name, now: Moment, offset: Offset) {
         self.clocks.measured_at_peer(slot, now, offset);
-    }
-
-    /// The edition of a peer's memory that is known here.
-    #[must_use]
-    pub fn edition_of(&self, slot: &Name) -> Option<u64> {
-        let peer = self.peers.0.iter().find(|peer| peer.slot == *slot)?;
-        peer.memory.as_ref().map(|(edition, _)| *edition)
     }
 
     /// Break glass: these are gone for good, whatever the silence. It ends for each that is heard.

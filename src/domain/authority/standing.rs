@@ -199,6 +199,12 @@ impl Standing {
         &self.peers
     }
 
+    /// How far the source's clock is ahead of ours.
+    #[must_use]
+    pub const fn source_clock(&self) -> Option<Offset> {
+        self.source_clock
+    }
+
     /// What this peer is counted as at `now`.
     #[must_use]
     pub fn counted_as(&self, peer: &PeerView, now: Moment) -> CountedAs {

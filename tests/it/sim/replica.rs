@@ -21,6 +21,8 @@ use tidegate::domain::name::Name;
 use tidegate::domain::sentinel::Generation;
 use tidegate::domain::word::Identity;
 use tidegate::kv::{Capabilities, ClockReading, Kv, KvError, Operation, Outcome, Outline};
+use tidegate::metrics::PeerCounters;
+use tidegate::peers::{self, Ask, Asker, Peer};
 use tidegate::progress::Progress;
 use tidegate::store::Store;
 use tidegate::watch::{Parts, WAIT, Watcher};
@@ -145,20 +147,29 @@ pub(super) fn start(world: &Arc<World>, number: usize) -> Running {
         prefix: prefix(),
         times: World::times(),
         beliefs: Arc::clone(&beliefs),
-        clock: shared,
+        clock: Arc::clone(&shared),
         counters: Arc::default(),
         rng: StdRng::seed_from_u64(seed),
     });
-    let process = Process {
-        world: Arc::clone(world),
-        number,
-        beliefs,
-        clock,
-        rng: StdRng::seed_from_u64(seed ^ 1),
+    let peer = |other| Peer {
+        slot: slot(other),
+        url: format!("http://r{other}"),
     };
+    let asker = Asker::new(peers::Parts {
+        ask: SimAsk {
+            world: Arc::clone(world),
+            number,
+        },
+        peers: others.clone().map(peer).collect(),
+        times: World::times(),
+        beliefs,
+        clock: shared,
+        counters: Arc::new(PeerCounters::new(others.map(slot))),
+        rng: StdRng::seed_from_u64(seed ^ 1),
+    });
     let running = async move {
         let watching = watcher.run(CancellationToken::new(), Progress::new(0).of_the_watcher());
-        let asking = process.ask_all();
+        let asking = asker.run(CancellationToken::new());
         tokio::join!(watching, asking);
     };
     let suspendable = Suspendable {
@@ -225,59 +236,18 @@ impl Keep for SimDisk {
     }
 }
 
-/// The questions of one process to its peers.
-struct Process {
+/// The way of one process to its peers.
+struct SimAsk {
     world: Arc<World>,
     number: usize,
-    beliefs: Arc<Beliefs>,
-    clock: SimClock,
-    rng: StdRng,
 }
 
-impl Process {
-    async fn ask_all(mut self) {
-        let mut rngs: Vec<StdRng> = (0..self.world.count)
-            .map(|_| StdRng::seed_from_u64(self.rng.random()))
-            .collect();
-        let this = &self;
-        let loops = rngs.iter_mut().enumerate().map(|(other, rng)| async move {
-            if other == this.number {
-                pending::<()>().await;
-            }
-            this.ask_for_ever(other, rng).await;
-        });
-        let loops: Vec<_> = loops.collect();
-        join_all(loops).await;
+impl Ask for SimAsk {
+    async fn ask(&self, peer: &Peer, known: Option<u64>) -> Heard {
+        let mut numbers = 0..self.world.count;
+        let to = numbers.find(|number| slot(*number) == peer.slot);
+        ask(&self.world, self.number, to.expect("a replica"), known).await
     }
-
-    async fn ask_for_ever(&self, other: usize, rng: &mut StdRng) {
-        loop {
-            let begun = Instant::now();
-            let known = self.beliefs.edition_of(&slot(other)).await;
-            let asked = self.clock.moment();
-            let limit = World::times().answer_time_max();
-            let heard = timeout(limit, ask(&self.world, self.number, other, known)).await;
-            let heard = heard.unwrap_or_else(|_| Heard::Silent("no answer in time".to_owned()));
-            self.beliefs.heard(&slot(other), asked, heard).await;
-            let every = World::times()
-                .question()
-                .mul_f64(rng.random_range(0.9..1.1));
-            tokio::time::sleep_until(begun + every).await;
-        }
-    }
-}
-
-async fn join_all<F: Future<Output = ()>>(futures: Vec<F>) {
-    let mut futures: Vec<_> = futures.into_iter().map(Box::pin).collect();
-    std::future::poll_fn(|context| {
-        futures.retain_mut(|future| future.as_mut().poll(context).is_pending());
-        if futures.is_empty() {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
-    })
-    .await;
 }
 
 /// A question over the network.

@@ -1,0 +1,197 @@
+//! A question over HTTP: `GET <base>/peer/v1/word?known=<edition>`.
+//!
+//! Each question has a connection of its own. A kept one would end with a reset when the peer
+//! dies, which says less than a connection that is refused.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use reqwest::{Client, StatusCode, dns};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+use super::{Ask, Peer};
+use crate::domain::authority::Heard;
+use crate::domain::peer_token::PeerToken;
+use crate::domain::word::{Identity, Word};
+
+/// The most bytes of a word. Consul's own largest listing is smaller; more is no peer's.
+pub const WORD_BYTES_MAX: usize = 64 << 20;
+
+/// Asks over HTTP.
+#[derive(Debug)]
+pub struct HttpAsk {
+    client: Client,
+    identity: Arc<Identity>,
+    token: Arc<ArcSwapOption<PeerToken>>,
+}
+
+impl HttpAsk {
+    /// Asks as `identity`, and with the token that is held at that moment; `limit` is the longest
+    /// that connecting, and that the whole exchange, may take. Connects to nothing yet.
+    ///
+    /// # Errors
+    /// When the HTTP client cannot be made.
+    pub fn new(
+        identity: Arc<Identity>,
+        token: Arc<ArcSwapOption<PeerToken>>,
+        limit: Duration,
+    ) -> io::Result<Self> {
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            // It fails only if another thread was first, and then there is one.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
+        let client = Client::builder()
+            .connect_timeout(limit)
+            .timeout(limit)
+            .http1_only()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .pool_max_idle_per_host(0)
+            // Peers speak plain HTTP: the system's authorities are not needed.
+            .tls_certs_only([])
+            .dns_resolver(Arc::new(OneLookup::default()))
+            .build()
+            .map_err(io::Error::other)?;
+        Ok(Self {
+            client,
+            identity,
+            token,
+        })
+    }
+
+    /// Sends this token from now on.
+    pub fn set_token(&self, token: Option<PeerToken>) {
+        self.token.store(token.map(Arc::new));
+    }
+
+    async fn exchange(&self, peer: &Peer, known: Option<u64>) -> Result<Word, Heard> {
+        let base = peer.url.trim_end_matches('/');
+        let known = known.map_or_else(String::new, |edition| format!("?known={edition}"));
+        let mut request = self
+            .client
+            .get(format!("{base}/peer/v1/word{known}"))
+            .header(reqwest::header::CONNECTION, "close");
+        if let Some(token) = &*self.token.load() {
+            request = request.bearer_auth(token.expose());
+        }
+        let failed = |error: reqwest::Error| failure(peer, &error);
+        let mut response = request.send().await.map_err(failed)?;
+        if response.status() != StatusCode::OK {
+            return Err(Heard::Silent(status_text(peer, response.status())));
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(failed)? {
+            if body.len() + chunk.len() > WORD_BYTES_MAX {
+                let url = &peer.url;
+                let text = format!("{url}: its word is larger than {WORD_BYTES_MAX} bytes");
+                return Err(Heard::Silent(text));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Word::parse(&body).map_err(|error| {
+            Heard::Silent(format!(
+                "{}: what came is no word of a replica: {error}",
+                peer.url
+            ))
+        })
+    }
+}
+
+impl Ask for HttpAsk {
+    async fn ask(&self, peer: &Peer, known: Option<u64>) -> Heard {
+        let word = match self.exchange(peer, known).await {
+            Ok(word) => word,
+            Err(heard) => return heard,
+        };
+        match self.identity.mismatch(&word.identity, &peer.slot) {
+            Some(text) => Heard::Stranger(text),
+            None => Heard::Word(Box::new(word)),
+        }
+    }
+}
+
+/// One look-up of a name at a time. One that hangs holds a thread for as long as the system's
+/// resolver likes, and a question each 250 ms would take all threads that there are.
+#[derive(Debug, Default)]
+struct OneLookup {
+    names: Mutex<HashMap<String, Arc<Semaphore>>>,
+}
+
+impl dns::Resolve for OneLookup {
+    fn resolve(&self, name: dns::Name) -> dns::Resolving {
+        let name = name.as_str().to_owned();
+        let turn = {
+            let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+            let turn = names.entry(name.clone());
+            Arc::clone(turn.or_insert_with(|| Arc::new(Semaphore::new(1))))
+        };
+        Box::pin(async move {
+            let Ok(permit) = turn.try_acquire_owned() else {
+                return Err("an earlier look-up of the name has not ended".into());
+            };
+            let look_up = move || {
+                let _permit = permit;
+                (name.as_str(), 0).to_socket_addrs()
+            };
+            let found: Vec<SocketAddr> = spawn_blocking(look_up).await??.collect();
+            Ok(Box::new(found.into_iter()) as dns::Addrs)
+        })
+    }
+}
+
+/// Only a refused connection proves that no replica runs there.
+fn failure(peer: &Peer, error: &reqwest::Error) -> Heard {
+    let refused = |error: &(dyn Error + 'static)| {
+        let io = error.downcast_ref::<io::Error>();
+        io.is_some_and(|io| io.kind() == io::ErrorKind::ConnectionRefused)
+    };
+    if error.is_connect() && chain(error).any(refused) {
+        return Heard::Refused;
+    }
+    let what = match (error.is_timeout(), error.is_connect()) {
+        (true, true) => "no connection within the time for an answer".to_owned(),
+        (true, false) => "no whole answer within the time for it".to_owned(),
+        (false, _) => chain(error)
+            .last()
+            .map_or_else(|| error.to_string(), ToString::to_string),
+    };
+    Heard::Silent(format!("{}: {what}", peer.url))
+}
+
+fn status_text(peer: &Peer, status: StatusCode) -> String {
+    let hint = match status {
+        StatusCode::UNAUTHORIZED => {
+            ": the token of the peers is another there, or only one side has one; give all \
+             replicas the same"
+        }
+        StatusCode::FORBIDDEN => {
+            ": it has no token of the peers, and then answers only its own machine; give all \
+             replicas the same token"
+        }
+        StatusCode::NOT_FOUND => ": no replica with peers listens there",
+        StatusCode::SERVICE_UNAVAILABLE => ": it has too many questions at once",
+        _ => "",
+    };
+    format!("{} answers {status}{hint}", peer.url)
+}
+
+/// An error and what caused it, outermost first.
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error| cause(*error))
+}
+
+/// An `io::Error` hides the error that it wraps from `source`.
+fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    match error.downcast_ref::<io::Error>() {
+        Some(io) => io.get_ref().map(|inner| inner as &(dyn Error + 'static)),
+        None => error.source(),
+    }
+}

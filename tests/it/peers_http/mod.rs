@@ -1,0 +1,172 @@
+//! The questions of replicas to each other, over real sockets.
+
+mod answers;
+mod asker;
+mod bad_peers;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use tidegate::beliefs::Beliefs;
+use tidegate::clock::SystemClock;
+use tidegate::domain::authority::{Authority, Heard, Times};
+use tidegate::domain::evidence::Evidence;
+use tidegate::domain::key::Prefix;
+use tidegate::domain::listing::{Entry, Listing};
+use tidegate::domain::memory::Memory;
+use tidegate::domain::name::Name;
+use tidegate::domain::peer_token::PeerToken;
+use tidegate::domain::word::Identity;
+use tidegate::fleet::{Fleet, Settings};
+use tidegate::http::{self, Pages};
+use tidegate::metrics::{Metrics, PeerCounters};
+use tidegate::peers::{Ask as _, HttpAsk, Peer};
+use tidegate::store::Store;
+use tokio::net::TcpListener;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// How long one question may take in these tests, unless they are about it.
+const LIMIT: Duration = Duration::from_secs(5);
+/// A token that all replicas have.
+const TOKEN: &str = "0123456789abcdef-of-the-peers";
+
+/// A replica as its peers see it: what it believes, behind its HTTP listener.
+struct Replica {
+    address: SocketAddr,
+    beliefs: Arc<Beliefs>,
+    counters: Arc<PeerCounters>,
+    token: Arc<ArcSwapOption<PeerToken>>,
+    stopping: CancellationToken,
+    _stop: DropGuard,
+}
+
+impl Replica {
+    /// Listens on a free port; `nonce` makes its editions.
+    async fn start(identity: Identity, memory: Option<Memory>, nonce: u64) -> Self {
+        let others = ["a", "b"].map(name).into_iter();
+        let others: Vec<_> = others.filter(|slot| *slot != identity.slot).collect();
+        let authority = Authority::new(times(), others.clone());
+        let authority = match memory {
+            Some(memory) => authority.remembering(memory),
+            None => authority,
+        };
+        let store = Arc::new(Store::new(authority.standing()));
+        let clock = Arc::new(SystemClock);
+        let beliefs = Beliefs::new(authority, None, Arc::clone(&store), clock, nonce);
+        let settings = Settings {
+            replica: identity.slot.clone(),
+            prefix: identity.prefix.clone(),
+            poll_interval: Duration::from_secs(2),
+        };
+        let fleet = Arc::new(Fleet::new(settings, Arc::clone(&store), Vec::new(), None));
+        let counters = Arc::new(PeerCounters::new(others));
+        let metrics = Metrics::new(
+            Arc::clone(&store),
+            Vec::new(),
+            Arc::default(),
+            Arc::clone(&fleet),
+            Arc::clone(&counters),
+        );
+        let (token, stopping) = (Arc::default(), CancellationToken::new());
+        let pages = Pages {
+            store,
+            metrics: Arc::new(metrics),
+            fleet,
+            replica: identity.slot.clone(),
+            identity: Arc::new(identity),
+            peer_token: Arc::clone(&token),
+            stopping: stopping.clone(),
+        };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+        let listener = listener.expect("a loopback port is free");
+        let address = listener.local_addr().expect("it is bound");
+        let stop = CancellationToken::new();
+        tokio::spawn(http::serve(listener, pages, stop.clone()));
+        Self {
+            address,
+            beliefs: Arc::new(beliefs),
+            counters,
+            token,
+            stopping,
+            _stop: stop.drop_guard(),
+        }
+    }
+
+    fn as_peer(&self) -> Peer {
+        peer(self.address)
+    }
+}
+
+fn times() -> Times {
+    Times::from_poll_interval(Duration::from_secs(2))
+}
+
+fn name(text: &str) -> Name {
+    Name::parse(text).expect("a name")
+}
+
+fn peer(address: SocketAddr) -> Peer {
+    Peer {
+        slot: name("b"),
+        url: format!("http://{address}"),
+    }
+}
+
+fn identity(slot: &str) -> Identity {
+    Identity {
+        prefix: Prefix::new("frontend", "gprd").expect("a prefix"),
+        schema: 1,
+        slot: name(slot),
+        digest: 7,
+        version: "0.1.0".to_owned(),
+    }
+}
+
+/// A memory of this many keys beside the sentinel.
+fn memory(keys: usize) -> Memory {
+    let entry = |value: String| Entry {
+        value: value.into(),
+        modify_index: 17,
+    };
+    let meta = r#"{"schema":1,"epoch":1,"gen":1}"#.to_owned();
+    let key = |number| {
+        (
+            format!("server-overrides/web/s{number}"),
+            entry("drain".to_owned()),
+        )
+    };
+    let entries = (0..keys).map(key);
+    let entries = entries.chain([("_meta".to_owned(), entry(meta))]).collect();
+    Memory {
+        listing: Some(Arc::new(Listing { index: 17, entries })),
+        evidence: Evidence::default(),
+        broken: None,
+        at: "2026-11-30T10:00:00Z".parse().expect("a time"),
+    }
+}
+
+/// The way of replica `a` to its peers.
+fn asking(token: Option<&str>, limit: Duration) -> HttpAsk {
+    let held = ArcSwapOption::from_pointee(token.map(parse));
+    let ask = HttpAsk::new(Arc::new(identity("a")), Arc::new(held), limit);
+    ask.expect("an HTTP client")
+}
+
+fn parse(token: &str) -> PeerToken {
+    PeerToken::parse(token).expect("a token")
+}
+
+/// One question without a token to who listens there.
+async fn ask(address: SocketAddr, limit: Duration) -> Heard {
+    asking(None, limit).ask(&peer(address), None).await
+}
+
+/// What was heard must be silence, and say this.
+fn expect_silence(heard: &Heard, text: &str) {
+    match heard {
+        Heard::Silent(why) => assert!(why.contains(text), "{why:?} lacks {text:?}"),
+        other => panic!("{text:?} expected: {other:?}"),
+    }
+}
