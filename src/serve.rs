@@ -1,6 +1,7 @@
 //! The service: binds, starts every part, and stops them in order.
 
 mod notify;
+mod peers;
 mod signals;
 
 use std::io;
@@ -18,6 +19,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+use self::peers::SharedToken;
 use self::signals::{Order, Signals};
 use crate::agent::{self, Agent};
 use crate::beliefs::{Beliefs, Keep, Keeper};
@@ -27,12 +29,10 @@ use crate::disk::Disk;
 use crate::domain::authority::{Authority, Times};
 use crate::domain::key::Prefix;
 use crate::domain::memory::Memory;
-use crate::domain::sentinel::SCHEMA;
-use crate::domain::word::Identity;
 use crate::fleet::{self, Fleet, FleetFile};
 use crate::http::{self, Pages};
 use crate::kv::source::Source;
-use crate::metrics::{Metrics, SourceCounters};
+use crate::metrics::{Metrics, PeerCounters, SourceCounters};
 use crate::progress::Progress;
 use crate::store::Store;
 use crate::telemetry::LogFilter;
@@ -50,6 +50,9 @@ struct Bound {
 /// Everything that runs.
 struct Parts {
     source: Arc<Source>,
+    beliefs: Arc<Beliefs>,
+    peer_token: SharedToken,
+    asker: JoinHandle<()>,
     watcher: JoinHandle<()>,
     pages: JoinHandle<io::Result<()>>,
     fleet: JoinHandle<()>,
@@ -74,7 +77,12 @@ struct Tokens {
 ///
 /// # Errors
 /// When something cannot be bound or opened, or a part dies: the text names it.
-pub fn run(config: &Config, source: Source, logs: &LogFilter) -> anyhow::Result<()> {
+pub fn run(
+    config: &Config,
+    source: Source,
+    logs: &LogFilter,
+    reread: &dyn Fn() -> Result<Config, String>,
+) -> anyhow::Result<()> {
     let connections_max = fit_descriptors(config.agent.connections_max)?;
     let bound = bind(config, connections_max)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -83,7 +91,7 @@ pub fn run(config: &Config, source: Source, logs: &LogFilter) -> anyhow::Result<
         .enable_all()
         .build()
         .context("the control runtime cannot be made")?;
-    let outcome = runtime.block_on(serve(config, source, bound, logs));
+    let outcome = runtime.block_on(serve(config, source, bound, logs, reread));
     // What still runs was given its time, or a second signal cut it short.
     runtime.shutdown_background();
     outcome
@@ -117,6 +125,7 @@ async fn serve(
     source: Source,
     bound: Bound,
     logs: &LogFilter,
+    reread: &dyn Fn() -> Result<Config, String>,
 ) -> anyhow::Result<()> {
     let mut signals = Signals::new().context("signals cannot be received")?;
     let progress = Progress::new(bound.agent.counters().len());
@@ -128,7 +137,10 @@ async fn serve(
         tokio::select! {
             biased;
             order = signals.next() => match order {
-                Order::Reload => reload(&parts.source, logs),
+                Order::Reload => {
+                    reload(&parts.source, logs);
+                    peers::reload(config, reread(), &parts.peer_token, &parts.beliefs).await;
+                }
                 order @ (Order::Terminate | Order::Interrupt) => break Ok(order),
             },
             died = parts.died() => break Err(died),
@@ -172,13 +184,21 @@ impl Parts {
             kv: Arc::clone(&source),
             prefix: config.prefix.clone(),
             times,
-            beliefs,
+            beliefs: Arc::clone(&beliefs),
             clock: Arc::new(SystemClock),
             counters: Arc::clone(&counters),
             rng: StdRng::from_rng(&mut rand::rng()),
         });
         let watcher = watcher.run(tokens.rest.clone(), progress.of_the_watcher());
         let (fleet, kept) = fleet(config, &store, &bound.agent)?;
+        let peer_token = peers::token(config)?;
+        let peer_counters = Arc::new(PeerCounters::new(peers::slots(config)));
+        let asker = peers::asker(
+            config,
+            Arc::clone(&beliefs),
+            Arc::clone(&peer_token),
+            Arc::clone(&peer_counters),
+        )?;
         let pages = Pages {
             store: Arc::clone(&store),
             metrics: Arc::new(Metrics::new(
@@ -186,24 +206,28 @@ impl Parts {
                 bound.agent.counters().to_vec(),
                 counters,
                 Arc::clone(&fleet),
-                Arc::default(),
+                peer_counters,
             )),
             fleet: Arc::clone(&fleet),
             replica: config.slot.clone(),
-            identity: Arc::new(identity(config)),
-            peer_token: Arc::default(),
+            identity: Arc::new(peers::identity(config)),
+            peer_token: Arc::clone(&peer_token),
             stopping: tokens.stopping.clone(),
         };
         let listener = tokio::net::TcpListener::from_std(bound.http)?;
-        let pages = http::serve(listener, pages, tokens.rest.clone());
+        // Open before the agent's port, and closed after it: whoever is polled can be asked.
+        let pages = tokio::spawn(http::serve(listener, pages, tokens.rest.clone()));
         let workers = bound
             .agent
             .start(store, tokens.agent.clone(), &tokens.agent_died, progress)
             .context("the agent's threads cannot be started")?;
         Ok(Self {
             source,
+            beliefs,
+            peer_token,
+            asker: tokio::spawn(asker.run(tokens.rest.clone())),
             watcher: tokio::spawn(watcher),
-            pages: tokio::spawn(pages),
+            pages,
             fleet: tokio::spawn(fleet.run(kept, tokens.rest.clone())),
             workers,
             tokens,
@@ -215,6 +239,7 @@ impl Parts {
         tokio::select! {
             biased;
             () = self.tokens.agent_died.cancelled() => anyhow!("part `agent` ended by itself"),
+            ended = &mut self.asker => part_ended("peers", ended.map(|()| Ok(()))),
             ended = &mut self.watcher => part_ended("watch", ended.map(|()| Ok(()))),
             ended = &mut self.pages => part_ended("http", ended),
             ended = &mut self.fleet => part_ended("fleet", ended.map(|()| Ok(()))),
@@ -238,6 +263,7 @@ impl Parts {
         self.tokens.rest.cancel();
         // A part that died has been named already.
         let _ = tokio::join!(
+            finished(self.asker),
             finished(self.watcher),
             finished(self.pages),
             finished(self.fleet)
@@ -265,24 +291,14 @@ fn fleet(
     Ok((Arc::new(fleet), file))
 }
 
-/// Who this replica is, for its peers.
-fn identity(config: &Config) -> Identity {
-    Identity {
-        prefix: config.prefix.clone(),
-        schema: SCHEMA,
-        slot: config.slot.clone(),
-        digest: 0,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-    }
-}
-
 /// What is believed at the start: what was kept, or nothing.
 fn believe(
     config: &Config,
     times: Times,
     counters: &Arc<SourceCounters>,
 ) -> anyhow::Result<Arc<Beliefs>> {
-    let mut authority = Authority::new(times, []);
+    let mut authority = Authority::new(times, peers::slots(config));
+    authority.assume_gone(&config.assume_gone);
     let mut keep: Option<Box<dyn Keep>> = None;
     if let Some(folder) = &config.data_dir {
         let (keeper, memory) = remember(folder, &config.prefix, Arc::clone(counters))

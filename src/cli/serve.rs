@@ -1,5 +1,7 @@
 //! `tidegate serve`.
 
+use std::sync::Arc;
+
 use clap::Args;
 
 use super::context::{ConfigArgs, open};
@@ -17,11 +19,15 @@ pub(super) struct Serve {
 impl Serve {
     pub(super) fn run(self, flags: &Flags) -> Result<(), Failure> {
         let config = self.config.load(flags)?;
-        let flags = flags.clone();
-        let read = move || Ok(self.config.load(&flags)?.log);
+        let (path, flags) = (self.config, flags.clone());
+        let reread = move || path.load(&flags);
+        let reread = Arc::new(reread);
+        let again = Arc::clone(&reread);
+        let read = move || Ok(again()?.log);
         let logs = telemetry::start(&config.log, read)
             .map_err(|error| Failure::new(Exit::Usage, format!("log.level: {error}")))?;
         let source = open(&config.kv)?;
-        Ok(crate::serve::run(&config, source, &logs)?)
+        let reread = move || reread().map_err(|failure| failure.to_string());
+        Ok(crate::serve::run(&config, source, &logs, &reread)?)
     }
 }

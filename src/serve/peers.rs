@@ -1,0 +1,117 @@
+//! The other replicas: who they are, the secret that they share, and the questions to them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use arc_swap::ArcSwapOption;
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+use tracing::{error, info, warn};
+
+use crate::beliefs::Beliefs;
+use crate::clock::SystemClock;
+use crate::config::Config;
+use crate::domain::authority::Times;
+use crate::domain::name::Name;
+use crate::domain::peer_token::PeerToken;
+use crate::domain::sentinel::SCHEMA;
+use crate::domain::word::Identity;
+use crate::metrics::PeerCounters;
+use crate::peers::{Asker, HttpAsk, Parts, Peer};
+
+/// The secret, as it was read last.
+pub(super) type SharedToken = Arc<ArcSwapOption<PeerToken>>;
+
+/// The slots of the others.
+pub(super) fn slots(config: &Config) -> impl Iterator<Item = Name> {
+    config.others().map(|peer| peer.slot.clone())
+}
+
+/// Who this replica is, for its peers.
+pub(super) fn identity(config: &Config) -> Identity {
+    Identity {
+        prefix: config.prefix.clone(),
+        schema: SCHEMA,
+        slot: config.slot.clone(),
+        digest: config.digest(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
+/// Reads the secret, if there is one.
+pub(super) fn token(config: &Config) -> anyhow::Result<SharedToken> {
+    let token = config.peers_token_file.as_deref().map(read_token);
+    let token = token.transpose().context("peers_token_file")?;
+    Ok(Arc::new(ArcSwapOption::from(token.map(Arc::new))))
+}
+
+/// Who asks the others, ready to run.
+pub(super) fn asker(
+    config: &Config,
+    beliefs: Arc<Beliefs>,
+    token: SharedToken,
+    counters: Arc<PeerCounters>,
+) -> anyhow::Result<Asker<HttpAsk>> {
+    let times = Times::from_poll_interval(config.poll_interval);
+    let identity = Arc::new(identity(config));
+    let ask = HttpAsk::new(identity, token, times.answer_time_max())
+        .context("the peers' HTTP client cannot be made")?;
+    let peer = |peer: &crate::config::PeerAddress| Peer {
+        slot: peer.slot.clone(),
+        url: peer.url.clone(),
+    };
+    Ok(Asker::new(Parts {
+        ask,
+        peers: config.others().map(peer).collect(),
+        times,
+        beliefs,
+        clock: Arc::new(SystemClock),
+        counters,
+        rng: StdRng::from_rng(&mut rand::rng()),
+    }))
+}
+
+/// Takes the secret and `assume_gone` of a configuration that was read anew. What is wrong keeps
+/// what was in use.
+pub(super) async fn reload(
+    before: &Config,
+    read: Result<Config, String>,
+    token: &SharedToken,
+    beliefs: &Beliefs,
+) {
+    if let Some(path) = before.peers_token_file.as_deref() {
+        match read_token(path) {
+            Ok(new) => {
+                token.store(Some(Arc::new(new)));
+                info!("the peers' token was read anew");
+            }
+            Err(error) => error!("the old peers' token stays in use: {error:#}"),
+        }
+    }
+    match read {
+        Ok(config) => {
+            if config.digest() != before.digest() {
+                warn!("peers or poll_interval changed: that takes a restart");
+            }
+            let gone = config.assume_gone;
+            let event = beliefs.update(|authority, _| authority.assume_gone(&gone));
+            event.await;
+            let gone: Vec<_> = gone.iter().map(Name::as_str).collect();
+            info!(assume_gone = gone.join(","), "assume_gone was read anew");
+        }
+        Err(errors) => error!("the old assume_gone stays in use: {errors}"),
+    }
+}
+
+fn read_token(path: &Path) -> anyhow::Result<PeerToken> {
+    let place = || path.display().to_string();
+    let text = fs::read_to_string(path).with_context(place)?;
+    let mode = fs::metadata(path).with_context(place)?.permissions().mode();
+    if mode & 0o007 != 0 {
+        warn!("{}: everybody on this machine can read the token", place());
+    }
+    PeerToken::parse(&text).with_context(place)
+}
