@@ -131,7 +131,7 @@ impl Loader {
                  know of each other would make servers flap"
             }
             (Some(KvSource::Directory(_)), Some(false)) => {
-                "a folder serves one replica, so it cannot be false with kv = \"dir:...\""
+                "a folder serves one replica unless `peers` names all, so it cannot be false"
             }
             (Some(KvSource::Directory(_)), None) | (_, Some(true)) => return true,
             (None, None | Some(false)) => return false,
@@ -165,6 +165,9 @@ impl Loader {
     }
 
     fn check_assume_gone(&mut self, gone: &[Name], peers: &[PeerAddress], slot: Option<&Name>) {
+        if self.role == Role::Command || self.errors.iter().any(|error| error.is_about("peers")) {
+            return;
+        }
         for name in gone {
             if Some(name) == slot {
                 self.refuse("assume_gone", format!("{name} is this replica itself"));

@@ -67,30 +67,51 @@ pub(super) fn token_file(_: &Setting, text: &str) -> Result<PathBuf, String> {
 
 /// Whether no packet to this peer leaves the machine.
 pub(super) fn is_on_this_machine(peer: &PeerAddress) -> bool {
-    let Ok(url) = reqwest::Url::parse(&peer.url) else {
-        return false;
-    };
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    let authority = peer.url.trim_start_matches(SCHEME);
+    let host = authority
+        .rsplit_once(':')
+        .map_or(authority, |(host, _)| host);
+    host == "localhost" || address(host).is_some_and(|address| address.is_loopback())
 }
 
-/// `http://host:port`, without anything behind.
+const SCHEME: &str = "http://";
+
+/// `http://host:port`, without anything behind. A port that is left out would be 80, which is
+/// nobody's.
 fn base_url(text: &str) -> Result<String, String> {
-    let wrong = |why: &str| Err(format!("{text:?} {why}; write http://HOST:PORT"));
-    let Ok(url) = reqwest::Url::parse(text) else {
-        return wrong("is no URL");
+    // What stands before an @ may be a password.
+    let shown = text.rsplit_once('@').map_or(text, |(_, host)| host);
+    let wrong = |why: &str| Err(format!("{shown:?} {why}; write {SCHEME}HOST:PORT"));
+    let Some(rest) = text.strip_prefix(SCHEME) else {
+        return wrong("does not begin with http://: replicas speak plain HTTP, with a token");
     };
-    let (host, port) = (url.host_str(), url.port_or_known_default());
-    let (Some(host), Some(port)) = (host, port) else {
-        return wrong("names no host");
-    };
-    if url.scheme() != "http" {
-        return wrong("is not http: replicas speak plain HTTP, with a token");
-    }
-    let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
-    if !bare || !url.username().is_empty() || url.password().is_some() {
+    let authority = rest.strip_suffix('/').unwrap_or(rest);
+    if authority.contains(['/', '?', '#', '@']) {
         return wrong("has more than a host and a port");
     }
-    Ok(format!("http://{host}:{port}"))
+    let Some((host, port)) = authority.rsplit_once(':') else {
+        return wrong("names no port");
+    };
+    if port.parse::<u16>().is_ok_and(|port| port > 0) {
+        let name = Name::parse(host).is_ok() && !host.contains([':', '_']);
+        if !name && address(host).is_none() {
+            return wrong("names no host");
+        }
+        if address(host).is_some_and(|address| address.is_unspecified()) {
+            return wrong("is no address of one machine");
+        }
+        return Ok(format!("{SCHEME}{authority}"));
+    }
+    wrong("has no port between 1 and 65535")
+}
+
+/// An IPv4 address, or an IPv6 one in brackets.
+fn address(host: &str) -> Option<IpAddr> {
+    match host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+    {
+        Some(host) => host.parse().ok().map(IpAddr::V6),
+        None => host.parse().ok().map(IpAddr::V4),
+    }
 }

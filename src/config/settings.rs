@@ -287,8 +287,8 @@ mod tests {
                 setting.key
             };
             // A flag is given once for each peer.
-            let flag = name.replace(['.', '_'], "-").replace("peers", "peer");
-            assert_eq!(setting.flag.replace("peers", "peer"), flag);
+            let flag = if name == "peers" { "peer" } else { name };
+            assert_eq!(setting.flag, flag.replace(['.', '_'], "-"));
             let variable = name.replace('.', "_").to_uppercase();
             assert_eq!(setting.variable, format!("TIDEGATE_{variable}"));
             assert!(setting.doc.ends_with('.'), "{}", setting.key);

@@ -320,7 +320,7 @@ fn a_list_of_peers_is_whole_or_refused() {
         (
             "a=https://127.0.0.1:1,b=http://127.0.0.1:2",
             &[],
-            "--peer: \"https://127.0.0.1:1\" is not",
+            "--peer: \"https://127.0.0.1:1\" does not",
         ),
         (
             "a=127.0.0.1:1,b=http://127.0.0.1:2",
@@ -330,7 +330,7 @@ fn a_list_of_peers_is_whole_or_refused() {
         (
             "a=http://u@127.0.0.1:1,b=http://127.0.0.1:2",
             &[],
-            "--peer: \"http://u@127.0.0.1:1\" has",
+            "--peer: \"127.0.0.1:1\" has",
         ),
         (
             "a=http://127.0.0.1:1/x,b=http://127.0.0.1:2",

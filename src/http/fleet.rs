@@ -115,6 +115,12 @@ async fn gather(pages: &Pages) -> Gathered {
             why: error.to_string(),
         }),
     }
+    // Rather named than silently left out.
+    let published = pages.store.load();
+    missing.extend(published.standing.peers().iter().map(|peer| Missing {
+        replica: peer.slot.clone(),
+        why: "a replica shows its own polls only; ask that one".to_owned(),
+    }));
     Gathered { reports, missing }
 }
 

@@ -25,6 +25,9 @@ use crate::peers::{Asker, HttpAsk, Parts, Peer};
 /// The secret, as it was read last.
 pub(super) type SharedToken = Arc<ArcSwapOption<PeerToken>>;
 
+/// A larger file is no token's.
+const FILE_BYTES_MAX: u64 = 4_096;
+
 /// The slots of the others.
 pub(super) fn slots(config: &Config) -> impl Iterator<Item = Name> {
     config.others().map(|peer| peer.slot.clone())
@@ -108,10 +111,16 @@ pub(super) async fn reload(
 
 fn read_token(path: &Path) -> anyhow::Result<PeerToken> {
     let place = || path.display().to_string();
+    let metadata = fs::metadata(path).with_context(place)?;
+    anyhow::ensure!(metadata.is_file(), "{}: no regular file", place());
+    let size = metadata.len();
+    anyhow::ensure!(size <= FILE_BYTES_MAX, "{}: {size} bytes", place());
     let text = fs::read_to_string(path).with_context(place)?;
-    let mode = fs::metadata(path).with_context(place)?.permissions().mode();
-    if mode & 0o007 != 0 {
-        warn!("{}: everybody on this machine can read the token", place());
+    if metadata.permissions().mode() & 0o077 != 0 {
+        warn!(
+            "{}: others than its owner can read or write the token",
+            place()
+        );
     }
     PeerToken::parse(&text).with_context(place)
 }

@@ -418,7 +418,7 @@ impl fmt::Display for Broken {
         write!(
             f,
             "the store's history went back ({evidence}): restored or wiped. Look at every directive, \
-             then end it with `tidegate accept`, which writes a _meta with an epoch above {epoch}"
+             then write a _meta with an epoch above {epoch}"
         )
     }
 }

@@ -46,7 +46,6 @@ fn accept(scene: &Scene) {
 }
 
 #[test]
-#[ignore = "the replicas do not know each other yet"]
 fn a_killed_leader() {
     let mut scene = Scene::start_written("leader killed", PLAN);
     let cluster = scene.consul.cluster();
@@ -62,7 +61,6 @@ fn a_killed_leader() {
 }
 
 #[test]
-#[ignore = "the replicas do not know each other yet"]
 fn a_killed_follower() {
     let mut scene = Scene::start_written("follower killed", PLAN);
     let cluster = scene.consul.cluster();
@@ -75,7 +73,6 @@ fn a_killed_follower() {
 }
 
 #[test]
-#[ignore = "the replicas do not know each other yet"]
 fn a_hung_leader() {
     let mut scene = Scene::start_written("leader hung", PLAN);
     let cluster = scene.consul.cluster();
@@ -90,7 +87,6 @@ fn a_hung_leader() {
 }
 
 #[test]
-#[ignore = "the replicas do not know each other yet"]
 fn a_hung_agent_of_one_replica() {
     let mut scene = Scene::start_written("one agent hung", PLAN);
     scene.consul.cluster().clients[1].process().pause();
@@ -101,7 +97,6 @@ fn a_hung_agent_of_one_replica() {
 }
 
 #[test]
-#[ignore = "the replicas do not know each other yet"]
 fn a_restarted_agent_of_one_replica() {
     let mut scene = Scene::start_written("one agent restarted", PLAN);
     let agent = &mut scene.consul.cluster().clients[1];
@@ -112,7 +107,6 @@ fn a_restarted_agent_of_one_replica() {
 }
 
 #[test]
-#[ignore = "the replicas do not know each other yet"]
 fn a_quorum_that_is_lost_for_a_minute() {
     let mut scene = Scene::start_written("quorum lost for 60 s", PLAN);
     let begin = scene.now();

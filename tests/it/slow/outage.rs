@@ -98,7 +98,6 @@ fn a_replica_restarted_during_an_outage_answers_the_same() {
 }
 
 #[test]
-#[ignore = "the replicas do not know each other yet"]
 fn while_one_of_three_is_out_of_sight_during_an_outage_the_others_are_silent() {
     for (name, hide, show) in OUT_OF_SIGHT {
         let mut scene = begin(name);
@@ -168,7 +167,6 @@ fn a_replica_that_is_seen_to_be_dead_during_an_outage_silences_nobody() {
 }
 
 #[test]
-#[ignore = "the replicas do not know each other yet"]
 fn of_three_replicas_only_the_one_that_sees_consul_answers_when_the_others_see_only_each_other() {
     let scene = Scene::start_written("one sees Consul, two see each other", PLAN);
     let third = scene.replicas[2].space.address();

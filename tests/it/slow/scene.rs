@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::harness::balancer::{Balancer, Carried};
 use crate::harness::consul::ROOT_TOKEN;
+use crate::harness::folder::Folder;
 use crate::harness::haproxy::Haproxy;
 use crate::harness::history::At;
 use crate::harness::judge::{Bounds, Findings, judge};
@@ -59,6 +60,8 @@ pub(crate) struct Scene {
     pub(crate) replicas: Vec<Replica>,
     pub(crate) consul: Source,
     pub(crate) consul_space: Space,
+    /// Holds the replicas' secret.
+    _folder: Folder,
     /// Keep the namespaces of the nodes and the router.
     _spaces: Vec<Space>,
     _net: Net,
@@ -83,7 +86,8 @@ impl Scene {
             token: consul.is_cluster().then(|| ROOT_TOKEN.to_owned()),
         };
         let writer = Writer::start(begin, target, &written_keys());
-        let replicas = start_replicas(&net, &consul);
+        let folder = Folder::new("secret");
+        let replicas = start_replicas(&net, &consul, &folder);
         let backends: Vec<_> = replicas.iter().map(Replica::backend).collect();
         let balancer = Balancer::start(&net, NODES, &backends);
         balancer.await_healthy(&[0, 1, 2]);
@@ -111,6 +115,7 @@ impl Scene {
             replicas,
             consul,
             consul_space,
+            _folder: folder,
             _spaces: spaces,
             _net: net,
         };

@@ -247,7 +247,7 @@ fn a_broken_history_is_taken_over_and_stays() {
     assert_eq!(told.broken.map(|broken| broken.0), Some(1));
     let judgement = authority.listed(Arc::clone(&known), at(1.0), at(1.1));
     assert_eq!(judgement, Judgement::Refused);
-    check(&authority, 900.0, AuthorityName::Held, "tidegate accept");
+    check(&authority, 900.0, AuthorityName::Held, "epoch above 1");
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! The parts of a scene, and how each is started.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use super::{INTERVAL, Servers};
 use crate::harness::balancer::{BALANCED, Backend};
 use crate::harness::consul::Consul;
 use crate::harness::consul_cluster::ConsulCluster;
+use crate::harness::folder::Folder;
 use crate::harness::haproxy::{AgentServer, DEFAULTS, Haproxy, Version};
 use crate::harness::netns::{Net, Space, Way};
 use crate::harness::tidegate::{Place, Tidegate};
@@ -36,9 +38,19 @@ pub(crate) enum Source {
     Three(ConsulCluster),
 }
 
+/// The secret of the replicas.
+const PEERS_TOKEN: &str = "a-secret-of-three-replicas";
+
 /// The arguments by which the replicas know each other.
-fn membership() -> Vec<String> {
-    vec!["--standalone".to_owned()]
+fn membership(folder: &Folder) -> Vec<String> {
+    let file = folder.join("peers-token");
+    fs::write(&file, PEERS_TOKEN).expect("the folder takes files");
+    let mut arguments = vec!["--peers-token-file".to_owned(), file.display().to_string()];
+    for (number, slot) in (1..).zip(SLOTS) {
+        let address = SocketAddr::from((replica_address(number), HTTP_PORT));
+        arguments.extend(["--peer".to_owned(), format!("{slot}=http://{address}")]);
+    }
+    arguments
 }
 
 impl Replica {
@@ -109,7 +121,7 @@ pub(super) fn start_consul(net: &Net, servers: Servers) -> (Space, Source) {
     (space, source)
 }
 
-pub(super) fn start_replicas(net: &Net, consul: &Source) -> Vec<Replica> {
+pub(super) fn start_replicas(net: &Net, consul: &Source, folder: &Folder) -> Vec<Replica> {
     let agents = consul.agents();
     let places = (1..).zip(SLOTS).zip(agents.iter().cycle());
     let start = |((number, slot), agent): ((u8, &str), &SocketAddr)| {
@@ -119,7 +131,7 @@ pub(super) fn start_replicas(net: &Net, consul: &Source) -> Vec<Replica> {
             slot: slot.to_owned(),
             agent: SocketAddr::from((space.address(), AGENT_PORT)),
             http: SocketAddr::from((space.address(), HTTP_PORT)),
-            membership: membership(),
+            membership: membership(folder),
         };
         let interval = format!("{}ms", INTERVAL.as_millis());
         let arguments = [
