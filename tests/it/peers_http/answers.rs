@@ -63,10 +63,11 @@ async fn who_is_of_another_kind_is_no_peer() {
         ),
     ] {
         let replica = Replica::start(other, None, 0).await;
-        match ask(replica.address, LIMIT).await {
-            Heard::Stranger(why) => assert!(why.contains(text), "{why}"),
-            heard => panic!("{text}: {heard:?}"),
-        }
+        let heard = ask(replica.address, LIMIT).await;
+        let Heard::Stranger(why) = &heard else {
+            panic!("{text}: {heard:?}");
+        };
+        assert!(why.contains(text), "{why}");
     }
 }
 
@@ -92,8 +93,8 @@ async fn only_the_token_of_the_peers_opens_and_it_can_be_replaced() {
 }
 
 fn word(heard: Heard) -> Word {
-    match heard {
-        Heard::Word(word) => *word,
-        other => panic!("no word: {other:?}"),
-    }
+    let Heard::Word(word) = heard else {
+        panic!("no word: {heard:?}");
+    };
+    *word
 }

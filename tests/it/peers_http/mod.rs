@@ -165,8 +165,8 @@ async fn ask(address: SocketAddr, limit: Duration) -> Heard {
 
 /// What was heard must be silence, and say this.
 fn expect_silence(heard: &Heard, text: &str) {
-    match heard {
-        Heard::Silent(why) => assert!(why.contains(text), "{why:?} lacks {text:?}"),
-        other => panic!("{text:?} expected: {other:?}"),
-    }
+    let Heard::Silent(why) = heard else {
+        panic!("{text:?} expected: {heard:?}");
+    };
+    assert!(why.contains(text), "{why:?} lacks {text:?}");
 }
