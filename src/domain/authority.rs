@@ -9,13 +9,13 @@
 //! confirmed the listing just now (`current`), or a peer's has (`relayed`), or every peer is known
 //! to be no wiser (`agreed`). Otherwise it is silent, and HAProxy keeps its state.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
 pub use self::clause::Clause;
 pub use self::clocks::Offset;
+pub use self::judgement::{Findings, Judgement, Questions};
 pub use self::peers::{Heard, PeerView, Said};
 pub use self::standing::{Answers, AuthorityName, CountedAs, Distrust, Refusal, Standing, Verdict};
 pub use self::times::{Moment, Times};
@@ -33,6 +33,7 @@ use super::sentinel::Generation;
 
 mod clause;
 mod clocks;
+mod judgement;
 mod order;
 mod peers;
 mod standing;
@@ -86,38 +87,6 @@ struct Believed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Suspicion {
     received: Moment,
-}
-
-/// What to do with a reading.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Judgement {
-    /// In force; `changed` when its contents are other than before.
-    Accepted {
-        /// Whether the contents differ from those in force before.
-        changed: bool,
-    },
-    /// Ask the source these things, then hand the reading to [`Authority::examined`].
-    Examine(Questions),
-    /// Not believed. A full read without an index comes next.
-    Refused,
-}
-
-/// What is asked before a doubtful reading is believed; the table-wide index always is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Questions {
-    /// Vanished paths to ask for by name.
-    pub paths: Vec<String>,
-}
-
-/// The source's answers to [`Questions`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Findings {
-    /// The table-wide index.
-    pub table_index: u64,
-    /// The first path that may not be read.
-    pub denied: Option<Refusal>,
-    /// The paths that are there after all, with their modify indexes.
-    pub present: BTreeMap<String, u64>,
 }
 
 impl Authority {

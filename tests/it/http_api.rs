@@ -26,7 +26,7 @@ fn readiness_says_why_from_the_first_listing_to_the_loss_of_the_sentinel() {
     state.put("canary-state", "drain");
     state.remove("_meta");
     let mut tidegate = Tidegate::launch(&["--kv", &state.kv()], &[]);
-    await_readiness(&mut tidegate, 503, "starting: ", "_meta");
+    await_readiness(&mut tidegate, 503, "held: ", "_meta");
     assert_eq!(tidegate.get("/livez").status, 200);
     assert_eq!(tidegate.ask("web/cny\n"), b"", "it must be silent");
 

@@ -18,7 +18,10 @@ const MAY_NAME: [(&str, &[&str]); 18] = [
     // These meet only in `store`, what feeds it, and `fleet`.
     ("agent", &["clock", "fleet", "metrics", "progress", "store"]),
     ("http", &["clock", "fleet", "metrics", "store"]),
-    ("watch", &["beliefs", "clock", "kv", "metrics", "progress"]),
+    (
+        "watch",
+        &["beliefs", "clock", "kv", "metrics", "progress", "store"],
+    ),
     ("peers", &["beliefs", "clock", "metrics", "store"]),
     (
         "serve",

@@ -6,7 +6,10 @@ use super::{repository, sources};
 use crate::harness::tidegate::tidegate;
 
 /// Files of the tests that pause for a span, and why that is not waiting for an effect.
-const PAUSES: [(&str, &str); 3] = [
+const PAUSES: [(&str, &str); 6] = [
+    ("tests/it/sim/checks.rs", "simulated time"),
+    ("tests/it/sim/replica.rs", "simulated time"),
+    ("tests/it/sim/story.rs", "simulated time"),
     (
         "tests/it/harness/wait.rs",
         "the one place that waits by polling",

@@ -59,7 +59,7 @@ fn check_start(consul: &Consul, reasons: [&str; 4]) {
         let tidegate = launch(consul, token);
         let body = tidegate.await_readyz(503, reason, NOTICED_WITHIN);
         println!("{name}: {body}");
-        assert!(body.starts_with("starting"), "{name}: {body}");
+        assert!(body.starts_with("held"), "{name}: {body}");
         assert_eq!(tidegate.ask_line(DRAINED), SILENCE, "{name}");
         assert_eq!(tidegate.get("/api/v1/explain?request=web/a").status, 503);
         if name == "rightless" || name == "narrow" {
