@@ -24,6 +24,9 @@ use crate::domain::word::{Identity, Word};
 /// The most bytes of a word. Consul's own largest listing is smaller; more is no peer's.
 pub const WORD_BYTES_MAX: usize = 64 << 20;
 
+/// A larger word is read on a thread of its own; this much takes less than a millisecond.
+const READ_INLINE_BYTES_MAX: usize = 64 << 10;
+
 /// Asks over HTTP.
 #[derive(Debug)]
 pub struct HttpAsk {
@@ -100,7 +103,7 @@ impl HttpAsk {
             }
             body.extend_from_slice(&chunk);
         }
-        Word::parse(&body).map_err(|error| {
+        parse(body).await.map_err(|error| {
             Heard::Silent(format!(
                 "{}: what came is no word of a replica: {error}",
                 peer.url
@@ -198,6 +201,18 @@ async fn all_refuse(addresses: &[SocketAddr]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// All peers are asked from one task: a large memory is read beside it, or the answers of the
+/// others would be late.
+async fn parse(body: Vec<u8>) -> Result<Word, String> {
+    if body.len() <= READ_INLINE_BYTES_MAX {
+        return Word::parse(&body).map_err(|error| error.to_string());
+    }
+    let reading = spawn_blocking(move || Word::parse(&body)).await;
+    reading
+        .map_err(|error| error.to_string())?
+        .map_err(|error| error.to_string())
 }
 
 /// Only a refused connection proves that no replica runs there.
