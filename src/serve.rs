@@ -55,6 +55,9 @@ struct Parts {
     asker: JoinHandle<()>,
     watcher: JoinHandle<()>,
     pages: JoinHandle<io::Result<()>>,
+    /// Held open until the agent has stopped, also when the HTTP part alone dies: to the peers, a
+    /// port that refuses is a process that answers no poll.
+    port: TcpListener,
     fleet: JoinHandle<()>,
     workers: Vec<thread::JoinHandle<()>>,
     tokens: Tokens,
@@ -104,11 +107,12 @@ fn bind(config: &Config, connections_max: usize) -> anyhow::Result<Bound> {
         connections_max,
         replica: config.slot.clone(),
     };
-    let agent = Agent::bind(settings)
-        .with_context(|| format!("agent.listen: {} cannot be bound", config.agent.listen))?;
+    // To its peers, a replica whose port refuses answers no poll: it opens first.
     let http = TcpListener::bind(config.http.listen)
         .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
         .with_context(|| format!("http.listen: {} cannot be bound", config.http.listen))?;
+    let agent = Agent::bind(settings)
+        .with_context(|| format!("agent.listen: {} cannot be bound", config.agent.listen))?;
     info!(
         version = env!("CARGO_PKG_VERSION"),
         prefix = %config.prefix,
@@ -214,6 +218,7 @@ impl Parts {
             peer_token: Arc::clone(&peer_token),
             stopping: tokens.stopping.clone(),
         };
+        let port = bound.http.try_clone()?;
         let listener = tokio::net::TcpListener::from_std(bound.http)?;
         // Open before the agent's port, and closed after it: whoever is polled can be asked.
         let pages = tokio::spawn(http::serve(listener, pages, tokens.rest.clone()));
@@ -228,6 +233,7 @@ impl Parts {
             asker: tokio::spawn(asker.run(tokens.rest.clone())),
             watcher: tokio::spawn(watcher),
             pages,
+            port,
             fleet: tokio::spawn(fleet.run(kept, tokens.rest.clone())),
             workers,
             tokens,
@@ -260,6 +266,7 @@ impl Parts {
             }
         });
         let _ = joined.await;
+        drop(self.port);
         self.tokens.rest.cancel();
         // A part that died has been named already.
         let _ = tokio::join!(

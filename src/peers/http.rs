@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use reqwest::{Client, StatusCode, dns};
+use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
@@ -23,10 +24,14 @@ use crate::domain::word::{Identity, Word};
 /// The most bytes of a word. Consul's own largest listing is smaller; more is no peer's.
 pub const WORD_BYTES_MAX: usize = 64 << 20;
 
+/// A larger word is read on a thread of its own; this much takes less than a millisecond.
+const READ_INLINE_BYTES_MAX: usize = 64 << 10;
+
 /// Asks over HTTP.
 #[derive(Debug)]
 pub struct HttpAsk {
     client: Client,
+    names: OneLookup,
     identity: Arc<Identity>,
     token: Arc<ArcSwapOption<PeerToken>>,
 }
@@ -46,6 +51,7 @@ impl HttpAsk {
             // It fails only if another thread was first, and then there is one.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
+        let names = OneLookup::default();
         let client = Client::builder()
             .connect_timeout(limit)
             .timeout(limit)
@@ -57,11 +63,12 @@ impl HttpAsk {
             .pool_max_idle_per_host(0)
             // Peers speak plain HTTP: the system's authorities are not needed.
             .tls_certs_only([])
-            .dns_resolver(Arc::new(OneLookup::default()))
+            .dns_resolver(Arc::new(names.clone()))
             .build()
             .map_err(io::Error::other)?;
         Ok(Self {
             client,
+            names,
             identity,
             token,
         })
@@ -96,7 +103,7 @@ impl HttpAsk {
             }
             body.extend_from_slice(&chunk);
         }
-        Word::parse(&body).map_err(|error| {
+        parse(body).await.map_err(|error| {
             Heard::Silent(format!(
                 "{}: what came is no word of a replica: {error}",
                 peer.url
@@ -105,10 +112,34 @@ impl HttpAsk {
     }
 }
 
+impl HttpAsk {
+    /// The HTTP client tells of the first address of a name that failed. Another one may lead to a
+    /// replica that lives and is only out of sight.
+    async fn refused(&self, peer: &Peer) -> Heard {
+        let url = &peer.url;
+        let Ok(parsed) = reqwest::Url::parse(url) else {
+            return Heard::Silent(format!("{url} is no URL"));
+        };
+        let (Some(name), Some(port)) = (parsed.domain(), parsed.port_or_known_default()) else {
+            // An address: it is the one that refused.
+            return Heard::Refused;
+        };
+        let refused = match self.names.look_up(name, port).await {
+            Ok(addresses) => all_refuse(&addresses).await,
+            Err(error) => Err(error.to_string()),
+        };
+        match refused {
+            Ok(()) => Heard::Refused,
+            Err(text) => Heard::Silent(format!("{url}: {text}")),
+        }
+    }
+}
+
 impl Ask for HttpAsk {
     async fn ask(&self, peer: &Peer, known: Option<u64>) -> Heard {
         let word = match self.exchange(peer, known).await {
             Ok(word) => word,
+            Err(Heard::Refused) => return self.refused(peer).await,
             Err(heard) => return heard,
         };
         match self.identity.mismatch(&word.identity, &peer.slot) {
@@ -120,31 +151,68 @@ impl Ask for HttpAsk {
 
 /// One look-up of a name at a time. One that hangs holds a thread for as long as the system's
 /// resolver likes, and a question each 250 ms would take all threads that there are.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct OneLookup {
-    names: Mutex<HashMap<String, Arc<Semaphore>>>,
+    names: Arc<Mutex<HashMap<String, Arc<Semaphore>>>>,
 }
 
-impl dns::Resolve for OneLookup {
-    fn resolve(&self, name: dns::Name) -> dns::Resolving {
-        let name = name.as_str().to_owned();
+impl OneLookup {
+    /// All addresses of a name.
+    async fn look_up(&self, name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        let name = name.to_owned();
         let turn = {
             let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
             let turn = names.entry(name.clone());
             Arc::clone(turn.or_insert_with(|| Arc::new(Semaphore::new(1))))
         };
+        let Ok(permit) = turn.try_acquire_owned() else {
+            let text = "an earlier look-up of the name has not ended";
+            return Err(io::Error::other(text));
+        };
+        let look_up = move || {
+            let _permit = permit;
+            (name.as_str(), port).to_socket_addrs()
+        };
+        Ok(spawn_blocking(look_up).await??.collect())
+    }
+}
+
+impl dns::Resolve for OneLookup {
+    fn resolve(&self, name: dns::Name) -> dns::Resolving {
+        let names = self.clone();
         Box::pin(async move {
-            let Ok(permit) = turn.try_acquire_owned() else {
-                return Err("an earlier look-up of the name has not ended".into());
-            };
-            let look_up = move || {
-                let _permit = permit;
-                (name.as_str(), 0).to_socket_addrs()
-            };
-            let found: Vec<SocketAddr> = spawn_blocking(look_up).await??.collect();
+            // The port is the URL's: the client puts it in.
+            let found = names.look_up(name.as_str(), 0).await?;
             Ok(Box::new(found.into_iter()) as dns::Addrs)
         })
     }
+}
+
+/// `Err`: something else than a refusal by each of them.
+async fn all_refuse(addresses: &[SocketAddr]) -> Result<(), String> {
+    if addresses.is_empty() {
+        return Err("the name has no address".to_owned());
+    }
+    for address in addresses {
+        match TcpStream::connect(address).await {
+            Ok(_) => return Err(format!("one address refuses, {address} does not")),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+            Err(error) => return Err(format!("one address refuses, {address}: {error}")),
+        }
+    }
+    Ok(())
+}
+
+/// All peers are asked from one task: a large memory is read beside it, or the answers of the
+/// others would be late.
+async fn parse(body: Vec<u8>) -> Result<Word, String> {
+    if body.len() <= READ_INLINE_BYTES_MAX {
+        return Word::parse(&body).map_err(|error| error.to_string());
+    }
+    let reading = spawn_blocking(move || Word::parse(&body)).await;
+    reading
+        .map_err(|error| error.to_string())?
+        .map_err(|error| error.to_string())
 }
 
 /// Only a refused connection proves that no replica runs there.
@@ -193,5 +261,32 @@ fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stati
     match error.downcast_ref::<io::Error>() {
         Some(io) => io.get_ref().map(|inner| inner as &(dyn Error + 'static)),
         None => error.source(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[tokio::test]
+    async fn a_name_refuses_when_each_of_its_addresses_does() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let open = listener.local_addr().unwrap();
+        // Nobody binds port 1 of these.
+        let closed = [1, 2].map(|last| SocketAddr::from(([127, 0, 0, last], 1)));
+        assert_eq!(all_refuse(&closed).await, Ok(()));
+        for (other, text) in [
+            (open, "does not"),
+            // Not reached by TCP at all.
+            (
+                SocketAddr::from(([255, 255, 255, 255], 1)),
+                "255.255.255.255:1: ",
+            ),
+        ] {
+            let error = all_refuse(&[closed[0], other]).await.unwrap_err();
+            assert!(error.contains(text), "{error}");
+        }
+        assert!(all_refuse(&[]).await.is_err());
     }
 }

@@ -1,6 +1,8 @@
 //! From start to stop: signals, draining, the service manager.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
 
@@ -77,6 +79,41 @@ fn sighup_reads_the_log_filter_anew_and_a_wrong_one_changes_nothing() {
     process.await_log("the old log filter stays in use", PATIENCE);
     process.await_log("log.level", PATIENCE);
     process.assert_running();
+}
+
+/// To its peers, a replica whose port refuses answers no poll.
+#[test]
+fn the_port_of_a_replica_opens_before_its_agent_port_and_closes_after_it() {
+    let (_state, mut tidegate) = Tidegate::start_drained();
+    let (agent, http) = (tidegate.agent(), tidegate.http());
+    let takes = |address: SocketAddr| TcpStream::connect(address).is_ok();
+    // A worker waits half a second for the close of a connection that it has answered.
+    let mut held = tidegate.connect();
+    held.write_all(b"web/cny canary\n").expect("it is taken");
+    held.set_nonblocking(true).expect("a socket has that mode");
+    let mut is_held = || !matches!(held.read(&mut [0; 512]), Ok(0));
+    tidegate.process().signal(Signal::TERM);
+    let mut after = false;
+    while tidegate.process().ended().is_none() {
+        let (port, polls) = (takes(http), takes(agent));
+        let held = is_held();
+        assert!(
+            port || !(polls || held),
+            "a poll is open, and peers are refused"
+        );
+        after |= port && !polls && held;
+    }
+    assert!(after, "the last poll did not outlive the agent's port");
+    tidegate.end();
+    tidegate.relaunch();
+    loop {
+        let (polls, port) = (takes(agent), takes(http));
+        assert!(port || !polls, "polls are taken, and peers are refused");
+        if polls {
+            break;
+        }
+        tidegate.process().assert_running();
+    }
 }
 
 #[test]
