@@ -461,8 +461,9 @@ mod tests {
             ];
             if let Err(errors) = read(&variables) {
                 prop_assert!(errors.0.iter().all(|e| e.variable.starts_with("CONSUL_")));
-                // A secret stays one, also in an error about it.
-                prop_assert!(token.len() < 4 || !errors.to_string().contains(&token));
+                // A secret stays one, also in an error about it. What is no secret may look like it.
+                let open = token.len() < 4 || address.contains(&token) || flag.contains(&token);
+                prop_assert!(open || !errors.to_string().contains(&token));
             }
         }
     }

@@ -6,7 +6,8 @@ use super::{repository, sources};
 use crate::harness::tidegate::tidegate;
 
 /// Files of the tests that pause for a span, and why that is not waiting for an effect.
-const PAUSES: [(&str, &str); 6] = [
+const PAUSES: [(&str, &str); 7] = [
+    ("tests/it/peers_http/bad_peers.rs", "a peer that drips"),
     ("tests/it/sim/checks.rs", "simulated time"),
     ("tests/it/sim/replica.rs", "simulated time"),
     ("tests/it/sim/story.rs", "simulated time"),

@@ -172,12 +172,12 @@ fn the_log_warns_when_nothing_is_answered_and_says_each_new_reason() {
     state.remove_all("");
     let process = tidegate.process();
     process.await_log(
-        "WARN tidegate::watch: nothing is answered: no key under",
+        "WARN tidegate::beliefs: nothing is answered: no key under",
         NOTICED_WITHIN,
     );
     state.put("canary-state", "ready");
     process.await_log(
-        "WARN tidegate::watch: nothing is answered: _meta is missing",
+        "WARN tidegate::beliefs: nothing is answered: _meta is missing",
         NOTICED_WITHIN,
     );
 }

@@ -359,7 +359,13 @@ impl SimKv {
         let mut state = self.world.state();
         let old = match Generation::read(listing) {
             Ok(generation) => known.evidence.against(listing, generation).is_some(),
-            Err(_) => state.consul.now().table_index < known.evidence.table_index,
+            // Of an epoch that it has not seen, it knows nothing.
+            Err(_) => {
+                let now = state.consul.now();
+                let epoch = now.generation.map_or(0, |generation| generation.epoch);
+                now.table_index < known.evidence.table_index
+                    && epoch <= known.evidence.highest.epoch
+            }
         };
         let since = state.went_back.map(|(at, _)| at);
         let replica = &mut state.replicas[self.number];
