@@ -291,6 +291,7 @@ fn a_replica_knows_all_others_or_is_the_only_one() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table, and one check of each row")]
 fn a_list_of_peers_is_whole_or_refused() {
     let local = "a=http://127.0.0.1:1,b=http://[::1]:2";
     for (peers, more, error) in [

@@ -235,7 +235,7 @@ impl Checker {
             }
             let last = self.since.get(&since);
             let lately = |at: &&Instant| at.elapsed() < lately && **at >= look.born;
-            left.push(!agrees(look) && last.filter(lately).is_some());
+            left.push(!agrees(look) && last.is_some_and(|at| lately(&at)));
         }
         if self.world.state().went_back.is_some() {
             return;

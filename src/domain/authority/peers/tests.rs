@@ -374,3 +374,18 @@ fn a_wrong_clock_silences_and_is_named() {
         "{problems}"
     );
 }
+
+#[test]
+fn two_clauses_left_out_give_two_truths() {
+    let (old, new) = (listing(5, 20, &["a"]), listing(6, 30, &["a", "b"]));
+    let mut beside_held = knowing(&old).without(Clause::HeldCounts);
+    hear_of(&mut beside_held, "c", 0.0, Heard::Refused);
+    hear(&mut beside_held, 0.0, word("b", AuthorityName::Held, None));
+    check(&beside_held, 0.1, AuthorityName::Agreed, "");
+    let mut at_once = knowing(&old).without(Clause::Defer);
+    for slot in ["b", "c"] {
+        hear_of(&mut at_once, slot, 0.0, Heard::Refused);
+    }
+    at_once.listed(new, at(0.1), at(0.2));
+    assert_eq!(at_once.standing().answers(at(0.3)), Answers::TheListing);
+}
