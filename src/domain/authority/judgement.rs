@@ -12,7 +12,7 @@ pub enum Judgement {
         /// Whether the contents differ from those in force before.
         changed: bool,
     },
-    /// Ask the source these things, then hand the reading to [`Authority::examined`].
+    /// Ask the source these things, then hand the reading to [`super::Authority::examined`].
     Examine(Questions),
     /// Not believed. A full read without an index comes next.
     Refused,
