@@ -358,6 +358,12 @@ impl Authority {
         Judgement::Refused
     }
 
+    /// Whether nothing of this generation's epoch counts any more.
+    fn is_broken(&self, generation: Generation) -> bool {
+        let broken = self.broken.as_ref();
+        broken.is_some_and(|broken| generation.epoch <= broken.epoch)
+    }
+
     /// The mark only grows.
     fn break_history(&mut self, epoch: u64, evidence: String) {
         if self
@@ -388,8 +394,7 @@ impl Authority {
         sent: Moment,
         received: Moment,
     ) -> Judgement {
-        let broken = self.broken.as_ref();
-        if broken.is_some_and(|broken| generation.epoch <= broken.epoch) {
+        if self.is_broken(generation) {
             return Judgement::Refused;
         }
         if !self.knows() && !self.first_allowed(received) {

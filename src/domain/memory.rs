@@ -1,10 +1,5 @@
-//! What a replica remembers over a restart, as bytes.
-//!
-//! ```text
-//! tidegate-memory 1 <length of the rest in bytes> <FNV-1a of the rest, 16 hex digits>\n
-//! <JSON>\n
-//! ```
-//! The head makes a torn file known as such, whatever JSON is left of it.
+//! What a replica remembers over a restart, as bytes: JSON, sealed so that a torn file is known as
+//! such.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::evidence::Evidence;
-use super::hash::fnv1a;
 use super::key::Prefix;
 use super::listing::{Entry, Listing};
+use super::sealed::{SealError, open, seal};
 use super::sentinel::Generation;
 
 const HEAD: &str = "tidegate-memory 1";
@@ -98,9 +93,7 @@ impl Memory {
     pub fn to_bytes(&self, prefix: &Prefix) -> Vec<u8> {
         let wire = self.to_wire(prefix);
         let json = serde_json::to_string(&wire).expect("strings and numbers always serialise");
-        let body = json + "\n";
-        let (length, sum) = (body.len(), fnv1a(body.bytes()));
-        format!("{HEAD} {length} {sum:016x}\n{body}").into_bytes()
+        seal(HEAD, &(json + "\n"))
     }
 
     /// Reads what was kept for a prefix.
@@ -108,18 +101,10 @@ impl Memory {
     /// # Errors
     /// See [`MemoryError`]. Nothing of such bytes is used.
     pub fn parse(bytes: &[u8], prefix: &Prefix) -> Result<Self, MemoryError> {
-        let rest = bytes
-            .strip_prefix(HEAD.as_bytes())
-            .ok_or(MemoryError::Foreign)?;
-        let line = rest
-            .iter()
-            .position(|&b| b == b'\n')
-            .ok_or(MemoryError::Torn)?;
-        let (numbers, body) = (&rest[..line], &rest[line + 1..]);
-        let expected = format!(" {} {:016x}", body.len(), fnv1a(body.iter().copied()));
-        if numbers != expected.as_bytes() {
-            return Err(MemoryError::Torn);
-        }
+        let body = open(HEAD, bytes).map_err(|error| match error {
+            SealError::Foreign(_) => MemoryError::Foreign,
+            SealError::Torn => MemoryError::Torn,
+        })?;
         let wire: Wire = serde_json::from_slice(body)
             .map_err(|error| MemoryError::Unreadable(error.to_string()))?;
         Self::from_wire(wire, prefix)

@@ -22,14 +22,10 @@ pub(super) fn order(
 }
 
 fn digest(listing: &Listing) -> u64 {
-    let entry = |(path, entry): (&String, &crate::domain::listing::Entry)| {
+    fnv1a(listing.entries.iter().flat_map(|(path, entry)| {
         let lengths = [path.len(), entry.value.len()].map(|length| length as u64);
         let numbers = [lengths[0], lengths[1], entry.modify_index];
-        let head: Vec<u8> = numbers.into_iter().flat_map(u64::to_le_bytes).collect();
-        head.into_iter()
-            .chain(path.bytes().collect::<Vec<_>>())
-            .chain(entry.value.iter().copied())
-            .collect::<Vec<_>>()
-    };
-    fnv1a(listing.entries.iter().flat_map(entry))
+        let head = numbers.into_iter().flat_map(u64::to_le_bytes);
+        head.chain(path.bytes()).chain(entry.value.iter().copied())
+    }))
 }

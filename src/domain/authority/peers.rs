@@ -282,8 +282,7 @@ impl Authority {
         let Ok(generation) = Generation::read(listing) else {
             return;
         };
-        let broken = self.broken.as_ref();
-        if broken.is_some_and(|broken| generation.epoch <= broken.epoch) {
+        if self.is_broken(generation) {
             return;
         }
         let told = Told {
