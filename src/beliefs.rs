@@ -30,7 +30,7 @@ const DIFFERENCES_TOLD_MAX: usize = 20;
 #[async_trait]
 pub trait Keep: Send {
     /// Keeps this. It returns within a bounded time, whatever the disk does.
-    async fn keep(&mut self, memory: Memory);
+    async fn keep(&mut self, memory: Arc<Memory>);
 }
 
 /// The authority, and what follows from each of its events.
@@ -158,10 +158,10 @@ impl Inner {
     }
 
     /// What is to be kept and told now.
-    fn remember(&mut self, clock: &dyn Clock, nonce: u64) -> Option<Memory> {
-        let memory = self.authority.memory(clock.now());
+    fn remember(&mut self, clock: &dyn Clock, nonce: u64) -> Option<Arc<Memory>> {
+        let memory = self.authority.memory(clock.now()).map(Arc::new);
         let edition = nonce.wrapping_add(self.authority.edition());
-        self.memory = memory.clone().map(|memory| (edition, Arc::new(memory)));
+        self.memory = memory.clone().map(|memory| (edition, memory));
         memory
     }
 

@@ -41,13 +41,7 @@ const ASKED_AT_ONCE: usize = 16;
 
 /// The watcher of one prefix.
 pub struct Watcher<K> {
-    kv: Arc<K>,
-    prefix: Prefix,
-    times: Times,
-    beliefs: Arc<Beliefs>,
-    clock: Arc<dyn Clock>,
-    counters: Arc<SourceCounters>,
-    rng: StdRng,
+    parts: Parts<K>,
     /// The index to block on; `None`: read at once.
     after: Option<u64>,
     last_read: Option<Instant>,
@@ -91,24 +85,9 @@ enum Heard {
 impl<K: Kv> Watcher<K> {
     /// A watcher that has read nothing yet.
     #[must_use]
-    pub fn new(parts: Parts<K>) -> Self {
-        let Parts {
-            kv,
-            prefix,
-            times,
-            beliefs,
-            clock,
-            counters,
-            rng,
-        } = parts;
+    pub const fn new(parts: Parts<K>) -> Self {
         Self {
-            kv,
-            prefix,
-            times,
-            beliefs,
-            clock,
-            counters,
-            rng,
+            parts,
             after: None,
             last_read: None,
             errors_in_a_row: 0,
@@ -146,7 +125,7 @@ impl<K: Kv> Watcher<K> {
 
     /// Passes on what the store has to say, each thing once.
     fn notice(&mut self) {
-        let notices = self.kv.notices();
+        let notices = self.parts.kv.notices();
         for notice in notices.iter().skip(self.notices_shown) {
             warn!("the store: {notice}");
         }
@@ -156,10 +135,10 @@ impl<K: Kv> Watcher<K> {
     /// Keeps the gap between readings.
     async fn pause(&mut self) {
         let gap = gap(
-            self.times,
+            self.parts.times,
             self.errors_in_a_row,
             self.refused_in_a_row,
-            self.rng.random_range(0.5..=1.0),
+            self.parts.rng.random_range(0.5..=1.0),
         );
         if let Some(last) = self.last_read {
             sleep_until(last + gap).await;
@@ -169,11 +148,11 @@ impl<K: Kv> Watcher<K> {
 
     /// Waits for a whole reading, with light reads beside it.
     async fn hear(&mut self) -> Heard {
-        let (kv, prefix) = (Arc::clone(&self.kv), self.prefix.clone());
-        let clock = Arc::clone(&self.clock);
+        let (kv, prefix) = (Arc::clone(&self.parts.kv), self.parts.prefix.clone());
+        let clock = Arc::clone(&self.parts.clock);
         let after = self.after;
-        let (begun, sent) = (Instant::now(), self.clock.moment());
-        let every = self.times.light_read();
+        let (begun, sent) = (Instant::now(), self.parts.clock.moment());
+        let every = self.parts.times.light_read();
         let mut due = begun + every;
         let whole = async {
             match after {
@@ -186,7 +165,7 @@ impl<K: Kv> Watcher<K> {
             tokio::select! {
                 biased;
                 read = &mut whole => {
-                    self.counters.whole(read.as_ref().err());
+                    self.parts.counters.whole(read.as_ref().err());
                     return match read {
                         Ok(listing) => Heard::Reading {
                             listing,
@@ -198,7 +177,7 @@ impl<K: Kv> Watcher<K> {
                 }
                 (outline, sent, next) = light_read(&*kv, &prefix, &*clock, due, every) => {
                     due = next;
-                    self.counters.light(outline.as_ref().err());
+                    self.parts.counters.light(outline.as_ref().err());
                     let confirmed = match &outline {
                         Ok(outline) => self.confirm(outline, sent).await,
                         Err(_) => false,
@@ -218,10 +197,10 @@ impl<K: Kv> Watcher<K> {
 
     /// A light read's outcome. It also shows the store's clock.
     async fn confirm(&self, outline: &Outline, sent: Moment) -> bool {
-        let offset = self.kv.clock().map(|reading| {
+        let offset = self.parts.kv.clock().map(|reading| {
             Offset::measure(reading.date, DATE_GRAIN, reading.sent, reading.received)
         });
-        let event = self.beliefs.update(|authority, now| {
+        let event = self.parts.beliefs.update(|authority, now| {
             if let Some(offset) = offset {
                 authority.clock_of_source(now, offset);
             }
@@ -234,15 +213,17 @@ impl<K: Kv> Watcher<K> {
         let (index, listing) = (listing.index, Arc::new(listing));
         let first = Arc::clone(&listing);
         let judge = self
+            .parts
             .beliefs
             .update(|authority, now| authority.listed(first, sent, now));
         let mut judgement = judge.await;
         if let Judgement::Examine(questions) = judgement {
-            let examined = examine(&self.kv, &self.prefix, &questions);
+            let examined = examine(&self.parts.kv, &self.parts.prefix, &questions);
             let examined = timeout(QUESTIONS_TIME_MAX, examined).await;
             judgement = match examined.unwrap_or_else(|_| Err(unanswered(&questions))) {
                 Ok(findings) => {
                     let judge = self
+                        .parts
                         .beliefs
                         .update(|authority, now| authority.examined(listing, sent, &findings, now));
                     judge.await
@@ -276,6 +257,7 @@ impl<K: Kv> Watcher<K> {
         match error {
             KvError::Denied(text) => {
                 let told = self
+                    .parts
                     .beliefs
                     .update(|authority, now| authority.denied(text, now));
                 told.await;
@@ -288,6 +270,7 @@ impl<K: Kv> Watcher<K> {
             | KvError::OutcomeUnknown(_) => {
                 let text = error.to_string();
                 let told = self
+                    .parts
                     .beliefs
                     .update(|authority, _| authority.unreachable(text));
                 told.await;

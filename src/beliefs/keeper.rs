@@ -22,7 +22,7 @@ const SAVE_TIME_MAX: Duration = Duration::from_millis(500);
 pub struct Keeper {
     disk: Disk,
     counters: Arc<SourceCounters>,
-    kept: Option<Memory>,
+    kept: Option<Arc<Memory>>,
     /// A write that took too long and is not over yet.
     writing: Option<JoinHandle<Result<(), String>>>,
     failing: bool,
@@ -44,7 +44,7 @@ impl Keeper {
     /// Writes a memory, once the write before it is over. Two at once would write into one file,
     /// and a disk that hangs would take one thread after the other, until none is left for the
     /// source.
-    async fn write(&mut self, memory: Memory) -> Result<(), String> {
+    async fn write(&mut self, memory: Arc<Memory>) -> Result<(), String> {
         let end = Instant::now() + SAVE_TIME_MAX;
         let late = || format!("the disk takes longer than {SAVE_TIME_MAX:?}");
         if let Some(mut before) = self.writing.take()
@@ -66,12 +66,12 @@ impl Keeper {
 
 #[async_trait]
 impl Keep for Keeper {
-    async fn keep(&mut self, memory: Memory) {
+    async fn keep(&mut self, memory: Arc<Memory>) {
         if self.kept.as_ref().is_some_and(|kept| kept.knows(&memory)) {
             return;
         }
         self.kept = None;
-        match self.write(memory.clone()).await {
+        match self.write(Arc::clone(&memory)).await {
             Ok(()) => {
                 if self.failing {
                     info!("the listing is kept again");
@@ -102,14 +102,14 @@ mod tests {
     use crate::domain::key::Prefix;
     use crate::domain::listing::Listing;
 
-    fn memory(index: u64) -> Memory {
+    fn memory(index: u64) -> Arc<Memory> {
         let entries = [].into();
-        Memory {
+        Arc::new(Memory {
             listing: Some(Arc::new(Listing { index, entries })),
             evidence: Evidence::default(),
             broken: None,
             at: jiff::Timestamp::UNIX_EPOCH,
-        }
+        })
     }
 
     #[tokio::test]

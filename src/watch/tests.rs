@@ -239,7 +239,7 @@ async fn a_reading_ends_the_growth_of_the_gap() {
     assert_eq!(watcher.errors_in_a_row, 0);
     // So does one that is not believed.
     watcher.errors_in_a_row = 6;
-    watcher.kv.inner.remove(META);
+    watcher.parts.kv.inner.remove(META);
     watcher.turn().await;
     assert_eq!(watcher.errors_in_a_row, 0);
     assert_eq!(watcher.refused_in_a_row, 1);
@@ -377,7 +377,7 @@ async fn questions_that_hang_are_given_up() {
     let mut watcher = watcher(&Arc::new(store), Duration::from_secs(2)).0;
     watcher.turn().await;
     watcher.after = None;
-    watcher.kv.inner.remove(CANARY);
+    watcher.parts.kv.inner.remove(CANARY);
     timeout(PATIENCE, watcher.turn()).await.unwrap();
     assert_eq!(watcher.errors_in_a_row, 1);
 }

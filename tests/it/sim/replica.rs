@@ -234,9 +234,9 @@ struct SimDisk {
 
 #[async_trait]
 impl Keep for SimDisk {
-    async fn keep(&mut self, memory: Memory) {
+    async fn keep(&mut self, memory: Arc<Memory>) {
         sleep(Duration::from_millis(2)).await;
-        self.world.state().replicas[self.number].disk = Some(memory);
+        self.world.state().replicas[self.number].disk = Some((*memory).clone());
     }
 }
 
