@@ -27,6 +27,17 @@ fn recovered(scene: &Scene) {
     scene.writer().await_writes(2);
 }
 
+/// An environment that became empty stays held until it is set up again.
+fn set_up_anew(scene: Scene) {
+    let_pass(NOTICED_BY_ALL);
+    scene.await_all(503, "held");
+    scene.writer().begin_era(0);
+    init(&scene);
+    scene.writer().read_anew();
+    recovered(&scene);
+    scene.finish().assert_right();
+}
+
 /// `tidegate init`: a new epoch ends a broken history.
 fn init(scene: &Scene) {
     let environment = [
@@ -163,13 +174,7 @@ fn a_wiped_cluster() {
     scene.await_all(503, "held");
     give_rights(scene.consul.client());
     // An empty environment.
-    let_pass(NOTICED_BY_ALL);
-    scene.await_all(503, "held");
-    scene.writer().begin_era(0);
-    init(&scene);
-    scene.writer().read_anew();
-    recovered(&scene);
-    scene.finish().assert_right();
+    set_up_anew(scene);
 }
 
 #[test]
@@ -178,13 +183,7 @@ fn a_parent_deleted_recursively() {
     scene.writer().pause();
     scene.consul.client().kv_delete_recurse("frontend/");
     scene.await_all(503, "held");
-    let_pass(NOTICED_BY_ALL);
-    scene.await_all(503, "held");
-    scene.writer().begin_era(0);
-    init(&scene);
-    scene.writer().read_anew();
-    recovered(&scene);
-    scene.finish().assert_right();
+    set_up_anew(scene);
 }
 
 #[test]

@@ -38,6 +38,15 @@ fn end(scene: &Scene) {
     scene.writer().await_writes(3);
 }
 
+/// The same, and nothing was lost but what the way to the agreement costs.
+fn end_after_a_short_silence(scene: Scene) {
+    end(&scene);
+    scene
+        .finish()
+        .assert_right()
+        .assert_silent_for_at_most(INTERVAL * 2);
+}
+
 /// Waits until every server of a node is in the state that it was in.
 fn await_states(scene: &Scene, node: usize, before: &[(String, String)]) {
     eventually("every server is what it was", TOLD_WITHIN, || {
@@ -78,11 +87,7 @@ fn a_reload_during_an_outage_drains_again_what_was_drained() {
         scene.nodes[node].reload();
         await_states(&scene, node, &before);
     }
-    end(&scene);
-    scene
-        .finish()
-        .assert_right()
-        .assert_silent_for_at_most(INTERVAL * 2);
+    end_after_a_short_silence(scene);
 }
 
 #[test]
@@ -96,11 +101,7 @@ fn a_replica_restarted_during_an_outage_answers_the_same() {
         assert_eq!(scene.replicas[place].tidegate.ask_line(question), before);
         scene.balancer.await_healthy(&[0, 1, 2]);
     }
-    end(&scene);
-    scene
-        .finish()
-        .assert_right()
-        .assert_silent_for_at_most(INTERVAL * 2);
+    end_after_a_short_silence(scene);
 }
 
 #[test]
