@@ -38,6 +38,7 @@
 
 pub mod agent;
 pub mod beliefs;
+pub mod causes;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -197,8 +197,10 @@ impl Parts {
         let (fleet, kept) = fleet(config, &store, &bound.agent)?;
         let peer_token = peers::token(config)?;
         let peer_counters = Arc::new(PeerCounters::new(peers::slots(config)));
+        let identity = Arc::new(peers::identity(config));
         let asker = peers::asker(
             config,
+            Arc::clone(&identity),
             Arc::clone(&beliefs),
             Arc::clone(&peer_token),
             Arc::clone(&peer_counters),
@@ -214,7 +216,7 @@ impl Parts {
             )),
             fleet: Arc::clone(&fleet),
             replica: config.slot.clone(),
-            identity: Arc::new(peers::identity(config)),
+            identity,
             peer_token: Arc::clone(&peer_token),
             stopping: tokens.stopping.clone(),
         };

@@ -17,6 +17,7 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use super::{Ask, Peer};
+use crate::causes::{chain, root_cause};
 use crate::domain::authority::Heard;
 use crate::domain::peer_token::PeerToken;
 use crate::domain::word::{Identity, Word};
@@ -227,9 +228,7 @@ fn failure(peer: &Peer, error: &reqwest::Error) -> Heard {
     let what = match (error.is_timeout(), error.is_connect()) {
         (true, true) => "no connection within the time for an answer".to_owned(),
         (true, false) => "no whole answer within the time for it".to_owned(),
-        (false, _) => chain(error)
-            .last()
-            .map_or_else(|| error.to_string(), ToString::to_string),
+        (false, _) => root_cause(error),
     };
     Heard::Silent(format!("{}: {what}", peer.url))
 }
@@ -249,19 +248,6 @@ fn status_text(peer: &Peer, status: StatusCode) -> String {
         _ => "",
     };
     format!("{} answers {status}{hint}", peer.url)
-}
-
-/// An error and what caused it, outermost first.
-fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |error| cause(*error))
-}
-
-/// An `io::Error` hides the error that it wraps from `source`.
-fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
-    match error.downcast_ref::<io::Error>() {
-        Some(io) => io.get_ref().map(|inner| inner as &(dyn Error + 'static)),
-        None => error.source(),
-    }
 }
 
 #[cfg(test)]

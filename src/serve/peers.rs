@@ -54,12 +54,12 @@ pub(super) fn token(config: &Config) -> anyhow::Result<SharedToken> {
 /// Who asks the others, ready to run.
 pub(super) fn asker(
     config: &Config,
+    identity: Arc<Identity>,
     beliefs: Arc<Beliefs>,
     token: SharedToken,
     counters: Arc<PeerCounters>,
 ) -> anyhow::Result<Asker<HttpAsk>> {
     let times = Times::from_poll_interval(config.poll_interval);
-    let identity = Arc::new(identity(config));
     let ask = HttpAsk::new(identity, token, times.answer_time_max())
         .context("the peers' HTTP client cannot be made")?;
     let peer = |peer: &crate::config::PeerAddress| Peer {

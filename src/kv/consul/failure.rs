@@ -1,11 +1,11 @@
 //! Why a request got no whole answer, for the caller (may it have been acted on?) and for the
 //! person (what to mend?).
 
-use std::error::Error;
-use std::io;
 use std::time::Duration;
 
 use rustls::{AlertDescription, CertificateError};
+
+use crate::causes::{chain, root_cause};
 
 /// Why there is no whole answer.
 #[derive(Debug, thiserror::Error)]
@@ -40,26 +40,6 @@ impl Failure {
             Self::Lost(text)
         }
     }
-}
-
-/// An error and what caused it, outermost first.
-fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |error| cause(*error))
-}
-
-/// An `io::Error` hides the error that it wraps from `source`.
-fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
-    match error.downcast_ref::<io::Error>() {
-        Some(io) => io.get_ref().map(|inner| inner as &(dyn Error + 'static)),
-        None => error.source(),
-    }
-}
-
-/// The innermost cause, which says what happened.
-pub(super) fn root_cause(error: &reqwest::Error) -> String {
-    chain(error)
-        .last()
-        .map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 #[allow(

@@ -15,7 +15,8 @@ use rustify::errors::ClientError;
 
 use super::credentials::{self, Credentials};
 use super::environment::{Address, ConsulSettings, Secret, SettingError, SettingErrors};
-use super::failure::{self, Failure};
+use super::failure::Failure;
+use crate::causes::root_cause;
 
 /// How long an unused connection is kept. Shorter than the idle limits of common proxies.
 const IDLE: Duration = Duration::from_secs(30);
@@ -58,7 +59,7 @@ impl Connection {
                 } else {
                     "CONSUL_CACERT"
                 },
-                reason: format!("TLS cannot be set up: {}", failure::root_cause(&error)),
+                reason: format!("TLS cannot be set up: {}", root_cause(&error)),
             }])
         })?;
         Ok(Self {

@@ -3,11 +3,12 @@
 use super::{Source, sources};
 
 /// What each part may name besides itself and `domain`.
-const MAY_NAME: [(&str, &[&str]); 18] = [
+const MAY_NAME: [(&str, &[&str]); 19] = [
     ("domain", &[]),
     ("clock", &[]),
     ("store", &[]),
-    ("kv", &["clock"]),
+    ("causes", &[]),
+    ("kv", &["causes", "clock"]),
     ("disk", &[]),
     ("fleet", &["clock", "disk", "store"]),
     ("config", &["kv"]),
@@ -22,7 +23,7 @@ const MAY_NAME: [(&str, &[&str]); 18] = [
         "watch",
         &["beliefs", "clock", "kv", "metrics", "progress", "store"],
     ),
-    ("peers", &["beliefs", "clock", "metrics", "store"]),
+    ("peers", &["beliefs", "causes", "clock", "metrics", "store"]),
     (
         "serve",
         &[
