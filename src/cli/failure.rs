@@ -18,6 +18,8 @@ pub enum Exit {
     Conflict = 5,
     /// The store is out of reach, or refuses.
     Unreachable = 6,
+    /// It is written, and a replica does not answer by it in time.
+    NotConverged = 7,
 }
 
 /// What failed, for the person at the terminal.

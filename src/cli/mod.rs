@@ -1,5 +1,6 @@
 //! The command line: one file per command.
 
+mod accept;
 mod canary;
 mod check_config;
 mod clear;
@@ -10,6 +11,7 @@ mod failure;
 mod forget;
 mod init;
 mod man;
+mod replica;
 mod serve;
 mod set;
 mod write;
@@ -55,6 +57,8 @@ enum Command {
     Set(set::Set),
     /// Clear server overrides: the servers follow their groups again.
     Clear(clear::Clear),
+    /// Believe a store whose history went back, after showing what that changes: writes a new epoch.
+    Accept(accept::Accept),
     /// Forget a node that was taken away: the fleet view shows it no longer.
     Forget(forget::Forget),
     /// Print a completion script for a shell.
@@ -64,7 +68,8 @@ enum Command {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage, or nothing matched; \
-    3 refused; 5 somebody else wrote meanwhile; 6 the store is out of reach.";
+    3 refused; 5 somebody else wrote meanwhile; 6 the store is out of reach; \
+    7 written, and a replica does not answer in time.";
 
 /// The settings that the commands other than `serve` take as flags.
 const STORE_FLAGS: [&str; 3] = ["environment", "root", "kv"];
@@ -95,6 +100,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
         Command::Canary(canary) => canary.run(flags),
         Command::Set(set) => set.run(&flags),
         Command::Clear(clear) => clear.run(&flags),
+        Command::Accept(accept) => accept.run(&flags),
         Command::Forget(forget) => forget.run(&flags),
         Command::Completions(completions) => completions.run(command()),
         Command::Man(man) => man.run(command()),
@@ -111,6 +117,10 @@ fn command() -> clap::Command {
         let of_the_store = Flags::args().filter(|arg| STORE_FLAGS.contains(&arg.get_id().as_str()));
         command = command.mut_subcommand(name, |c| c.args(of_the_store));
     }
+    let both = STORE_FLAGS.into_iter().chain(["http.listen"]);
+    let both = both.collect::<Vec<_>>();
+    let of_both = Flags::args().filter(|arg| both.contains(&arg.get_id().as_str()));
+    command = command.mut_subcommand("accept", |c| c.args(of_both));
     let of_a_replica = Flags::args().filter(|arg| REPLICA_FLAGS.contains(&arg.get_id().as_str()));
     command.mut_subcommand("forget", |c| c.args(of_a_replica))
 }

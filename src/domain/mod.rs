@@ -3,6 +3,7 @@
 //! Nothing here knows a socket, a file, a clock or a log line, so that two replicas with the same
 //! listing, asked the same question at the same moment, give the same answer.
 
+pub mod acceptance;
 pub mod answer;
 pub mod authority;
 pub mod directive;

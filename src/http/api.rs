@@ -4,24 +4,52 @@ use axum::Json;
 use axum::extract::{ConnectInfo, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{Caller, Pages};
 use crate::clock;
+use crate::domain::authority::AuthorityName;
 use crate::domain::directive::Directive;
 use crate::domain::explain::Explanation;
+use crate::domain::key::Key;
+use crate::domain::listing::Entry;
+use crate::domain::memory::Memory;
 use crate::domain::name::Name;
+use crate::domain::sentinel::Generation;
 use crate::domain::snapshot::{Placed, Problem, Snapshot};
 
 #[derive(Serialize)]
 struct SnapshotView {
     replica: String,
+    prefix: String,
     authority: &'static str,
     reason: String,
     confirmed_seconds_ago: Option<f64>,
+    /// The highest epoch ever seen, here or at a peer; 0: none.
+    highest_epoch: u64,
+    /// The highest generation of that epoch.
+    highest_gen: u64,
+    /// The epoch whose history went back, when that is why nothing is answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    broken_epoch: Option<u64>,
     #[serde(flatten)]
     listing: Option<ListingView>,
+    /// The keys of the listing, when they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entries: Option<Vec<EntryView>>,
+}
+
+/// One key of the listing.
+#[derive(Serialize)]
+struct EntryView {
+    path: String,
+    modify_index: u64,
+    /// Base64; absent for keys that this version does not know: they may hold anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -61,6 +89,14 @@ struct ProblemView {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(super) struct SnapshotQuery {
+    /// With every key of the listing, as it is in the store.
+    #[serde(default)]
+    entries: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct ExplainQuery {
     /// The request line.
     request: String,
@@ -68,20 +104,63 @@ pub(super) struct ExplainQuery {
     source: Option<String>,
 }
 
-/// `GET /api/v1/snapshot`: what is in force, with its problems. Also while this replica is silent:
-/// it says what it would go on with.
-pub(super) async fn snapshot(State(pages): State<Pages>) -> Response {
+/// `GET /api/v1/snapshot[?entries=true]`: what is in force, with its problems. Also while this
+/// replica is silent: it says what it would go on with.
+pub(super) async fn snapshot(
+    State(pages): State<Pages>,
+    Query(query): Query<SnapshotQuery>,
+) -> Response {
     let published = pages.store.load();
     let now = clock::moment();
     let verdict = published.standing.verdict(now);
+    let memory = published.memory.as_ref().map(|(_, memory)| &**memory);
+    let highest = memory.map(highest).unwrap_or_default();
+    let held = verdict.name == AuthorityName::Held;
     let view = SnapshotView {
         replica: pages.replica.to_string(),
+        prefix: pages.fleet.prefix().as_str().to_owned(),
         authority: verdict.name.as_str(),
         reason: verdict.reason,
         confirmed_seconds_ago: published.standing.age(now).map(|age| age.as_secs_f64()),
+        highest_epoch: highest.epoch,
+        highest_gen: highest.r#gen,
+        broken_epoch: memory.and_then(broken_epoch).filter(|_| held),
         listing: published.snapshot.as_deref().map(ListingView::new),
+        entries: query.entries.then(|| memory.map_or_else(Vec::new, entries)),
     };
     Json(view).into_response()
+}
+
+/// What an accepted state must be above.
+fn highest(memory: &Memory) -> Generation {
+    let seen = memory.evidence.highest;
+    let broken = memory.broken.as_ref().map_or(0, |(epoch, _)| *epoch);
+    Generation {
+        epoch: seen.epoch.max(broken),
+        ..seen
+    }
+}
+
+/// The epoch whose history went back, unless a higher one has come.
+fn broken_epoch(memory: &Memory) -> Option<u64> {
+    let (epoch, _) = memory.broken.as_ref()?;
+    (memory.evidence.highest.epoch <= *epoch).then_some(*epoch)
+}
+
+fn entries(memory: &Memory) -> Vec<EntryView> {
+    let listing = memory.listing.iter();
+    let entries = listing.flat_map(|listing| &listing.entries);
+    let view = |(path, entry): (&String, &Entry)| EntryView {
+        path: path.clone(),
+        modify_index: entry.modify_index,
+        value: match Key::parse(path) {
+            Key::Meta | Key::Settings | Key::Deploy(_) | Key::Directive(_) => {
+                Some(STANDARD.encode(&entry.value))
+            }
+            Key::Folder | Key::Unknown => None,
+        },
+    };
+    entries.map(view).collect()
 }
 
 /// `GET /api/v1/explain?request=LINE[&source=ADDRESS]`.

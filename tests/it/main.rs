@@ -1,5 +1,6 @@
 //! The one integration binary: Tidegate against real HAProxy and real Consul.
 
+mod accept;
 mod architecture;
 mod command_line;
 mod consul_store;
