@@ -83,16 +83,13 @@ impl Accept {
         let config = self.config.load_for_command(flags)?;
         let replicas = self.replicas(&config)?;
         let context = Context::new(&config)?;
-        let heard = Heard::of(&replicas, &context.prefix)
+        let mut heard = Heard::of(&replicas, &context.prefix)
             .map_err(|text| Failure::new(Exit::Usage, text))?;
         let listing = context.block_on(context.source.list(&context.prefix));
         let listing = listing.map_err(|error| denied_listing(&context, error))?;
-        context.block_on(rights::check(
-            &context.source,
-            &context.prefix,
-            &listing,
-            &heard,
-        ))?;
+        let check = rights::check(&context.source, &context.prefix, &listing, &heard);
+        let warning = context.block_on(check)?;
+        heard.warnings.extend(warning);
         let stored = stored_generation(&context, &listing)?;
         let need = self.need(&heard, stored)?;
         let proposal = self.proposal(listing, stored, &heard)?;

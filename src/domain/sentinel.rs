@@ -30,7 +30,7 @@ pub enum SentinelError {
     Empty,
     /// Keys, but no sentinel.
     #[error(
-        "{META} is missing beside {0} other keys: deleted, never set up (`tidegate init`), or not readable"
+        "{META} is missing beside {0} other keys: deleted (`tidegate accept` writes one, after showing what that changes), never set up (`tidegate init`), or not readable"
     )]
     Missing(usize),
     /// A sentinel that cannot be read.
