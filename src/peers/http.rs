@@ -21,6 +21,7 @@ use crate::causes::{chain, root_cause};
 use crate::domain::authority::Heard;
 use crate::domain::peer_token::PeerToken;
 use crate::domain::word::{Identity, Word};
+use crate::http_client;
 
 /// The most bytes of a word. Consul's own largest listing is smaller; more is no peer's.
 pub const WORD_BYTES_MAX: usize = 64 << 20;
@@ -48,22 +49,11 @@ impl HttpAsk {
         token: Arc<ArcSwapOption<PeerToken>>,
         limit: Duration,
     ) -> io::Result<Self> {
-        if rustls::crypto::CryptoProvider::get_default().is_none() {
-            // It fails only if another thread was first, and then there is one.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-        }
         let names = OneLookup::default();
-        let client = Client::builder()
+        let client = http_client::to_replicas()
             .connect_timeout(limit)
             .timeout(limit)
-            .http1_only()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .referer(false)
             .pool_max_idle_per_host(0)
-            // Peers speak plain HTTP: the system's authorities are not needed.
-            .tls_certs_only([])
             .dns_resolver(Arc::new(names.clone()))
             .build()
             .map_err(io::Error::other)?;
