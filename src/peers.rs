@@ -3,6 +3,7 @@
 //! Each peer is asked again and again, one question at a time, and what came of it is told to
 //! [`crate::beliefs`]. All loops are one future: it is suspended, and stopped, as a whole.
 
+mod client;
 mod http;
 
 use std::future::{Future, poll_fn};

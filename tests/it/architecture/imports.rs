@@ -92,7 +92,7 @@ fn a_foreign_library_stays_behind_its_door() {
     for (word, doors) in [
         ("consulrs", &["src/kv/consul"][..]),
         ("rustify", &["src/kv/consul"]),
-        ("reqwest", &["src/kv/consul", "src/peers/http.rs"]),
+        ("reqwest", &["src/kv/consul", "src/peers/client.rs"]),
         ("prometheus_client", &["src/metrics"]),
         ("axum", &["src/http"]),
     ] {
