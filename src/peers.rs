@@ -4,6 +4,7 @@
 //! [`crate::beliefs`]. All loops are one future: it is suspended, and stopped, as a whole.
 
 mod client;
+mod fleet;
 mod http;
 
 use std::future::{Future, poll_fn};
@@ -17,6 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+pub use self::fleet::{FLEET_TIME_MAX, FleetAsk, REPORT_BYTES_MAX};
 pub use self::http::{HttpAsk, WORD_BYTES_MAX};
 use crate::beliefs::Beliefs;
 use crate::clock::Clock;

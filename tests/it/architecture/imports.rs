@@ -23,7 +23,10 @@ const MAY_NAME: [(&str, &[&str]); 19] = [
         "watch",
         &["beliefs", "clock", "kv", "metrics", "progress", "store"],
     ),
-    ("peers", &["beliefs", "causes", "clock", "metrics", "store"]),
+    (
+        "peers",
+        &["beliefs", "causes", "clock", "fleet", "metrics", "store"],
+    ),
     (
         "serve",
         &[

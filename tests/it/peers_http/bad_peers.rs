@@ -17,8 +17,8 @@ use crate::harness::ports::Port;
 /// The limit of questions that are never answered.
 const SHORT: Duration = Duration::from_millis(300);
 /// How late the end of such a question may be, on a loaded machine.
-const LATE_MAX: Duration = Duration::from_secs(2);
-const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n";
+pub(super) const LATE_MAX: Duration = Duration::from_secs(2);
+pub(super) const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n";
 
 #[tokio::test]
 async fn a_refused_connection_is_a_dead_peer() {
@@ -117,6 +117,14 @@ async fn what_is_no_word_is_silence_that_says_why() {
 
 /// One question to a listener that reads the request, and then does this.
 async fn heard_from(limit: Duration, answer: impl AsyncFn(TcpStream) -> io::Result<()>) -> Heard {
+    serving(answer, async |address| ask(address, limit).await).await
+}
+
+/// What comes of asking a listener that reads each request, and then does this.
+pub(super) async fn serving<T>(
+    answer: impl AsyncFn(TcpStream) -> io::Result<()>,
+    asking: impl AsyncFnOnce(SocketAddr) -> T,
+) -> T {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
     let listener = listener.expect("a loopback port is free");
     let address = listener.local_addr().expect("it is bound");
@@ -136,11 +144,11 @@ async fn heard_from(limit: Duration, answer: impl AsyncFn(TcpStream) -> io::Resu
     };
     tokio::select! {
         biased;
-        heard = ask(address, limit) => heard,
+        heard = asking(address) => heard,
         () = serving => unreachable!("it serves for ever"),
     }
 }
 
-async fn wait_for_ever(mut stream: TcpStream) -> io::Result<()> {
+pub(super) async fn wait_for_ever(mut stream: TcpStream) -> io::Result<()> {
     stream.read_to_end(&mut Vec::new()).await.map(|_| ())
 }
