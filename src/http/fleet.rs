@@ -27,9 +27,20 @@ pub(super) struct FleetQuery {
     node: Option<String>,
     /// Only servers whose `backend/server` contains this.
     server: Option<String>,
+    /// How it is written.
+    #[serde(default)]
+    output: Output,
     /// What this replica itself was asked, as it tells it to the others.
     #[serde(default)]
     local: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Output {
+    #[default]
+    Json,
+    Table,
 }
 
 #[derive(Deserialize)]
@@ -60,16 +71,17 @@ struct ForgottenAt {
     why: Option<String>,
 }
 
-/// `GET /api/v1/fleet[?node=PART][&server=PART]`, or `?local=true`.
+/// `GET /api/v1/fleet[?node=PART][&server=PART][&output=json|table]`, or `?local=true`.
 pub(super) async fn view(State(pages): State<Pages>, Query(query): Query<FleetQuery>) -> Response {
     if query.local {
-        if query.node.is_some() || query.server.is_some() {
-            let text = "local=true takes no filter: it is the whole report of this replica\n";
+        if query.node.is_some() || query.server.is_some() || query.output != Output::Json {
+            let text = "local=true takes neither filter nor output: it is the whole report of this \
+                        replica, in JSON\n";
             return (StatusCode::BAD_REQUEST, text).into_response();
         }
         let _permit = VIEWS.acquire().await;
         let report = move || pages.fleet.report().to_json(pages.fleet.prefix());
-        return json(spawn_blocking(report).await);
+        return written(Output::Json, spawn_blocking(report).await);
     }
     // Without a permit: replicas that ask each other would wait for each other.
     let gathered = match pages.others.gather().await {
@@ -85,9 +97,14 @@ pub(super) async fn view(State(pages): State<Pages>, Query(query): Query<FleetQu
         let others = gathered.reports.iter().cloned();
         let merged = Merged::of(others.chain([pages.fleet.report()]));
         let view = View::new(&merged, &gathered.missing, &filter, in_millis(clock::now()));
-        serde_json::to_string(&view).expect("strings and numbers always serialise")
+        match query.output {
+            Output::Json => {
+                serde_json::to_string(&view).expect("strings and numbers always serialise")
+            }
+            Output::Table => view.to_table(),
+        }
     };
-    json(spawn_blocking(view).await)
+    written(query.output, spawn_blocking(view).await)
 }
 
 /// `POST /api/v1/fleet/forget?node=NAME`, from this machine only: here, and at all others that can
@@ -151,9 +168,13 @@ impl ForgottenAt {
     }
 }
 
-fn json(text: Result<String, tokio::task::JoinError>) -> Response {
+fn written(output: Output, text: Result<String, tokio::task::JoinError>) -> Response {
+    let kind = match output {
+        Output::Json => "application/json",
+        Output::Table => "text/plain; charset=utf-8",
+    };
     match text {
-        Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
+        Ok(text) => ([(header::CONTENT_TYPE, kind)], text).into_response(),
         Err(error) => unseen(&error),
     }
 }
