@@ -3,8 +3,8 @@
 use clap::Args;
 use serde::Deserialize;
 
-use super::context::ConfigArgs;
-use super::replica::Replica;
+use super::context::{ConfigArgs, runtime};
+use super::replica::{Replica, named_or, of_this_machine};
 use super::{Exit, Failure, print};
 use crate::config::Flags;
 use crate::domain::name::Name;
@@ -16,8 +16,8 @@ pub(super) struct Forget {
     /// The node's whole name, as the fleet view shows it.
     #[arg(value_name = "NODE")]
     node: String,
-    /// The HTTP listener of a replica on this machine, http://HOST:PORT; more than once for more
-    /// than one. [default: the one of the configuration]
+    /// The HTTP listener of a replica on this machine, http://HOST:PORT, which tells its peers; more
+    /// than once for replicas that are no peers. [default: the one of the configuration]
     #[arg(long = "replica", value_name = "URL")]
     replicas: Vec<String>,
     #[command(flatten)]
@@ -42,10 +42,13 @@ impl Forget {
         let usage = |text| Failure::new(Exit::Usage, text);
         let node = Name::parse(&self.node)
             .map_err(|error| usage(format!("{:?} is no node: {error}", self.node)))?;
-        let replicas = self.replicas(flags)?;
+        // The others forget at the word of a peer, not of a command on another machine.
+        let configured = || Ok(vec![of_this_machine(&self.config.load_for_command(flags)?)]);
+        let replicas = named_or(&self.replicas, configured)?;
+        let runtime = runtime()?;
         let (mut rows, mut failed) = (0, Vec::new());
         for replica in &replicas {
-            match ask(replica, &node) {
+            match runtime.block_on(ask(replica, &node)) {
                 Ok(forgotten) => rows += show(&node, forgotten, &mut failed)?,
                 Err(error) => failed.push(format!("{}: {error}", replica.url)),
             }
@@ -61,17 +64,6 @@ impl Forget {
             return Err(usage(format!("no node is called {node}")));
         }
         Ok(())
-    }
-
-    /// The replicas to ask.
-    fn replicas(&self, flags: &Flags) -> Result<Vec<Replica>, Failure> {
-        if !self.replicas.is_empty() {
-            let given = self.replicas.iter().map(|url| Replica::parse(url));
-            let parsed = given.collect::<Result<Vec<_>, _>>();
-            return parsed.map_err(|text| Failure::new(Exit::Usage, text));
-        }
-        let listen = self.config.load_for_command(flags)?.http.listen;
-        Ok(vec![Replica::listening_at(listen)])
     }
 }
 
@@ -92,8 +84,9 @@ fn show(node: &Name, forgotten: Forgotten, failed: &mut Vec<String>) -> Result<u
 }
 
 /// Asks one replica, which tells the others.
-fn ask(replica: &Replica, node: &Name) -> Result<Forgotten, String> {
+async fn ask(replica: &Replica, node: &Name) -> Result<Forgotten, String> {
     // A name holds nothing that a URL would have to escape.
-    let body = replica.post(&format!("/api/v1/fleet/forget?node={node}"))?;
+    let path = format!("/api/v1/fleet/forget?node={node}");
+    let body = replica.post(&path).await?;
     serde_json::from_slice(&body).map_err(|error| format!("its answer cannot be read: {error}"))
 }

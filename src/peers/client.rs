@@ -21,6 +21,7 @@ use tokio::task::spawn_blocking;
 use super::Peer;
 use crate::causes::{chain, root_cause};
 use crate::domain::peer_token::PeerToken;
+use crate::http_client;
 
 /// Sends requests to peers, with the token that is held at that moment.
 #[derive(Debug)]
@@ -56,22 +57,11 @@ impl PeerClient {
     /// # Errors
     /// When the HTTP client cannot be made.
     pub(super) fn new(token: Arc<ArcSwapOption<PeerToken>>, limit: Duration) -> io::Result<Self> {
-        if rustls::crypto::CryptoProvider::get_default().is_none() {
-            // It fails only if another thread was first, and then there is one.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-        }
         let names = OneLookup::default();
-        let client = Client::builder()
+        let client = http_client::to_replicas()
             .connect_timeout(limit)
             .timeout(limit)
-            .http1_only()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .referer(false)
             .pool_max_idle_per_host(0)
-            // Peers speak plain HTTP: the system's authorities are not needed.
-            .tls_certs_only([])
             .dns_resolver(Arc::new(names.clone()))
             .build()
             .map_err(io::Error::other)?;

@@ -53,7 +53,7 @@ fn wrong_usage_of_forget_is_said_before_anybody_is_asked() {
     check(
         &["lb-1", "--replica", "127.0.0.1:1"],
         2,
-        "http://HOST:PORT expected",
+        "write http://HOST:PORT",
     );
     check(&["lb-1"], 2, "environment");
     check(&[], 2, "NODE");
