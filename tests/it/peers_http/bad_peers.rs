@@ -53,13 +53,6 @@ async fn who_accepts_and_says_nothing_is_silent_in_time() {
 #[tokio::test]
 async fn who_answers_a_byte_at_a_time_is_silent_in_time() {
     let begun = Instant::now();
-    let drip = async |mut stream: TcpStream| {
-        stream.write_all(HEAD).await?;
-        loop {
-            stream.write_all(b" ").await?;
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
     let heard = heard_from(SHORT, drip).await;
     expect_silence(&heard, "no whole answer within the time");
     assert!(begun.elapsed() < SHORT + LATE_MAX, "{:?}", begun.elapsed());
@@ -82,13 +75,6 @@ async fn who_resets_or_hangs_up_is_not_dead() {
 
 #[tokio::test]
 async fn an_endless_answer_is_left_at_its_limit() {
-    let endless = async |mut stream: TcpStream| {
-        stream.write_all(HEAD).await?;
-        let chunk = vec![b' '; 1 << 20];
-        loop {
-            stream.write_all(&chunk).await?;
-        }
-    };
     let heard = heard_from(Duration::from_secs(20), endless).await;
     expect_silence(&heard, "larger than");
 }
@@ -146,6 +132,24 @@ pub(super) async fn serving<T>(
         biased;
         heard = asking(address) => heard,
         () = serving => unreachable!("it serves for ever"),
+    }
+}
+
+/// A good head, and then a byte now and then.
+pub(super) async fn drip(mut stream: TcpStream) -> io::Result<()> {
+    stream.write_all(HEAD).await?;
+    loop {
+        stream.write_all(b" ").await?;
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// A good head, and then more than anybody takes.
+pub(super) async fn endless(mut stream: TcpStream) -> io::Result<()> {
+    stream.write_all(HEAD).await?;
+    let chunk = vec![b' '; 1 << 20];
+    loop {
+        stream.write_all(&chunk).await?;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
 use tidegate::domain::fleet::{Missing, Report};
@@ -14,7 +14,7 @@ use tidegate::peers::{FLEET_TIME_MAX, FleetAsk, REPORT_BYTES_MAX};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
-use super::bad_peers::{HEAD, LATE_MAX, serving, wait_for_ever};
+use super::bad_peers::{HEAD, LATE_MAX, drip, endless, serving, wait_for_ever};
 use super::{Replica, TOKEN, identity, known_fleet, name, parse, peer};
 
 #[tokio::test]
@@ -125,24 +125,10 @@ async fn what_is_no_report_says_why() {
 async fn an_answer_that_does_not_end_is_left_at_its_limits() {
     let begun = Instant::now();
     expect_why(&reports_from(wait_for_ever).await[0], "no whole answer");
-    let drip = async |mut stream: TcpStream| {
-        stream.write_all(HEAD).await?;
-        loop {
-            stream.write_all(b" ").await?;
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
     expect_why(&reports_from(drip).await[0], "no whole answer");
     let taken = begun.elapsed();
     assert!(taken < 2 * (FLEET_TIME_MAX + LATE_MAX), "{taken:?}");
 
-    let endless = async |mut stream: TcpStream| {
-        stream.write_all(HEAD).await?;
-        let chunk = vec![b' '; 1 << 20];
-        loop {
-            stream.write_all(&chunk).await?;
-        }
-    };
     let text = format!("larger than {REPORT_BYTES_MAX} bytes");
     expect_why(&reports_from(endless).await[0], &text);
 }
