@@ -7,6 +7,7 @@ use std::time::Duration;
 use tidegate::domain::authority::AuthorityName;
 use tokio::time::{Instant, sleep};
 
+use super::consul::NARROWED;
 use super::look::{Answered, Look, look, texts};
 use super::world::{POLL_INTERVAL, World};
 
@@ -33,6 +34,8 @@ pub(super) struct Checker {
     told: [u64; SERVERS],
     /// And whether that was a part only.
     told_part: [bool; SERVERS],
+    /// The hidden keys that each replica last answered from, and in which life.
+    had: BTreeMap<usize, (Instant, [bool; NARROWED.len()])>,
     /// Servers' times: each polls a replica of its choice once per interval.
     next_poll: [Instant; SERVERS],
     poll_choice: usize,
@@ -55,6 +58,7 @@ impl Checker {
             cut: BTreeMap::new(),
             told: [0; SERVERS],
             told_part: [true; SERVERS],
+            had: BTreeMap::new(),
             next_poll,
             poll_choice: 0,
             traces: std::env::var_os("TIDEGATE_SIM_TRACE").is_some(),
@@ -129,6 +133,7 @@ impl Checker {
         self.note_links();
         self.check_staleness(&looks);
         self.check_two_truths(&looks);
+        self.check_lost_rights(&looks);
         self.check_went_back(&looks);
         self.check_newborn(&looks);
         self.check_relays(&looks);
@@ -221,6 +226,26 @@ impl Checker {
             self.fail("2 a part beside the whole", &texts(looks));
         }
         self.check_after_agreeing(looks);
+    }
+
+    /// A key that a replica answered from is not gone only because its token hides it.
+    fn check_lost_rights(&mut self, looks: &[Look]) {
+        for look in looks {
+            let Some(answer) = &look.answer else {
+                continue;
+            };
+            let before = self.had.insert(look.number, (look.born, answer.has));
+            let Some((_, had)) = before.filter(|(born, _)| *born == look.born) else {
+                continue;
+            };
+            let lost = had
+                .iter()
+                .zip(answer.lacks)
+                .any(|(had, lacks)| *had && lacks);
+            if lost && look.name == AuthorityName::Current {
+                self.fail("2 a part after the whole", &look.text());
+            }
+        }
     }
 
     /// Of replicas that agreed, none answers something newer while another still answers that.
