@@ -20,6 +20,8 @@ pub(super) struct Look {
     pub(super) memory: Option<Arc<Memory>>,
     pub(super) born: Instant,
     pub(super) saw_it: Option<Instant>,
+    /// Whether its token hides keys.
+    pub(super) narrowed: bool,
     pub(super) clock_error: i64,
     pub(super) clock_since: Instant,
 }
@@ -126,6 +128,7 @@ pub(super) fn look(world: &World) -> Vec<Look> {
                 .map(|(_, memory)| Arc::clone(memory)),
             born: replica.born,
             saw_it: replica.saw_it,
+            narrowed: replica.rights != Rights::Full,
             clock_error: replica.clock_error,
             clock_since: replica.clock_since,
         });
