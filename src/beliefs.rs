@@ -31,6 +31,10 @@ const DIFFERENCES_TOLD_MAX: usize = 20;
 pub trait Keep: Send {
     /// Keeps this. It returns within a bounded time, whatever the disk does.
     async fn keep(&mut self, memory: Arc<Memory>);
+
+    /// Tries again what could not be kept, now and then; called at each event that brings nothing
+    /// new. It waits for no disk.
+    async fn retry(&mut self, memory: &Arc<Memory>);
 }
 
 /// The authority, and what follows from each of its events.
@@ -98,6 +102,13 @@ impl Beliefs {
                 // On disk before the next answer.
                 keep.keep(memory).await;
             }
+        } else if let Inner {
+            keep: Some(keep),
+            memory: Some((_, memory)),
+            ..
+        } = &mut *inner
+        {
+            keep.retry(memory).await;
         }
         inner.publish(&self.store, self.clock.moment());
         result
