@@ -28,6 +28,7 @@ pub(crate) mod ports;
 pub(crate) mod process;
 pub(crate) mod recorder;
 pub(crate) mod responder;
+pub(crate) mod small_disk;
 pub(crate) mod state_folder;
 pub(crate) mod stats;
 pub(crate) mod tidegate;

@@ -91,6 +91,16 @@ impl Tidegate {
         Self::launch_at(loopback(1), &[], arguments, environment)
     }
 
+    /// The same behind the words that start it somewhere else: on a disk of its own.
+    pub(crate) fn launch_behind(
+        launcher: &[String],
+        arguments: &[&str],
+        environment: &[(String, String)],
+    ) -> Self {
+        let launcher: Vec<_> = launcher.iter().map(String::as_str).collect();
+        Self::launch_at(loopback(1), &launcher, arguments, environment)
+    }
+
     /// `launcher` is what stands before the program on the command line; it must end in exec.
     fn launch_at(
         agent: IpAddr,

@@ -7,5 +7,6 @@
 
 mod connections;
 mod descriptors;
+mod disk;
 mod http;
 mod signals;
