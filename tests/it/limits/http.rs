@@ -51,6 +51,21 @@ fn silent_and_slow_connections_keep_nobody_out() {
     assert!(open <= 100, "{open} connections are held");
 }
 
+/// Where the kernel's queue is full, whoever connects tries again after a second: too late for a
+/// probe, or for a peer's question.
+#[test]
+fn a_burst_of_connections_waits_for_a_service_that_is_busy() {
+    let (_state, mut tidegate) = Tidegate::start_drained();
+    let http = tidegate.http();
+    tidegate.process().pause();
+    let limit = Duration::from_millis(500);
+    let burst = (0..500).map(|_| TcpStream::connect_timeout(&http, limit));
+    let burst: Result<Vec<_>, _> = burst.collect();
+    tidegate.process().resume();
+    burst.expect("the queue is long enough");
+    assert_eq!(tidegate.get("/livez").status, 200);
+}
+
 fn connect(tidegate: &Tidegate) -> TcpStream {
     TcpStream::connect(tidegate.http()).expect("the service listens")
 }
