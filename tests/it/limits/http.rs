@@ -5,7 +5,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use crate::harness::dial::raise_descriptor_limit;
+use crate::harness::consul::loopback;
+use crate::harness::dial::{connect_from, raise_descriptor_limit};
 use crate::harness::http;
 use crate::harness::tidegate::Tidegate;
 
@@ -64,6 +65,31 @@ fn a_burst_of_connections_waits_for_a_service_that_is_busy() {
     tidegate.process().resume();
     burst.expect("the queue is long enough");
     assert_eq!(tidegate.get("/livez").status, 200);
+}
+
+/// A crowd of one address ends its own connections, not those of a balancer, a peer or a scraper.
+#[test]
+fn a_crowd_of_one_address_makes_room_for_itself_alone() {
+    let (_state, tidegate) = Tidegate::start_drained();
+    raise_descriptor_limit();
+    let mut probe = connect(&tidegate);
+    let begun = b"GET /readyz HTTP/1.1\r\nHost: t\r\nConnection: close\r\n";
+    probe.write_all(begun).expect("the service takes it");
+    // The listener knows the probe before it knows the crowd.
+    assert_eq!(tidegate.get("/livez").status, 200);
+    let crowd = (0..300).map(|_| connect_from(loopback(2), tidegate.http()));
+    let crowd: Vec<_> = crowd.map(|stream| stream.expect("it listens")).collect();
+    assert_eq!(tidegate.get("/livez").status, 200);
+    probe.write_all(b"\r\n").expect("it is still open");
+    let answer = tidegate.read_to_end(&mut probe);
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer:?}");
+    let open = crowd.iter().filter(|stream| is_open(stream)).count();
+    println!(
+        "{open} of {} connections of the crowd were kept",
+        crowd.len()
+    );
+    assert!(open < 100, "{open} connections are held");
 }
 
 fn connect(tidegate: &Tidegate) -> TcpStream {
