@@ -2,13 +2,18 @@
 //! is bounded.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::harness::consul::loopback;
 use crate::harness::dial::{connect_from, raise_descriptor_limit};
 use crate::harness::http;
 use crate::harness::tidegate::Tidegate;
+
+/// More than may wait for a view at once (64), fewer than connections that may be open (100).
+const VIEWS: usize = 90;
+const ROWS: usize = 1_500;
 
 #[test]
 fn a_body_is_refused_above_a_kilobyte() {
@@ -90,6 +95,51 @@ fn a_crowd_of_one_address_makes_room_for_itself_alone() {
         crowd.len()
     );
     assert!(open < 100, "{open} connections are held");
+}
+
+/// Two views are made at once, the others wait for their turn.
+#[test]
+fn a_probe_is_answered_while_all_places_for_views_are_taken() {
+    let (_state, tidegate) = Tidegate::start_drained();
+    fill_fleet(&tidegate);
+    let http = tidegate.http();
+    let views: Vec<_> = (0..VIEWS)
+        .map(|_| thread::spawn(move || view_until_shed(http)))
+        .collect();
+    let (mut probes, mut slowest) = (0, Duration::ZERO);
+    while views.iter().any(|view| !view.is_finished()) {
+        for page in ["/readyz", "/livez"] {
+            let begun = Instant::now();
+            let answer = tidegate.get(page);
+            assert_eq!(answer.status, 200, "{page}: {}", answer.text());
+            slowest = slowest.max(begun.elapsed());
+            probes += 1;
+        }
+    }
+    let outcomes = views.into_iter().map(|view| view.join().expect("no panic"));
+    let shed: usize = outcomes.sum();
+    println!("{probes} probes beside {VIEWS} viewers, {shed} views shed: slowest {slowest:?}");
+    assert!(shed > 0, "the places were never all taken");
+    assert!(slowest < Duration::from_secs(2), "{slowest:?}");
+}
+
+/// Asks for views; gives how many were answered that there are too many.
+fn view_until_shed(http: SocketAddr) -> usize {
+    let limit = Duration::from_secs(10);
+    let view = || http::request(http, "GET", "/api/v1/fleet", &[], b"", limit);
+    let answers = (0..2).map(|_| view());
+    // One whose connection made room for a newer one has no answer.
+    answers
+        .flatten()
+        .filter(|answer| answer.status == 503)
+        .count()
+}
+
+/// So many rows that a view takes a while.
+fn fill_fleet(tidegate: &Tidegate) {
+    for node in 0..ROWS {
+        tidegate.ask(format!("web/cny canary node=lb-{node}\n"));
+    }
 }
 
 fn connect(tidegate: &Tidegate) -> TcpStream {
