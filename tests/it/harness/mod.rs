@@ -27,6 +27,7 @@ pub(crate) mod netns;
 pub(crate) mod ports;
 pub(crate) mod process;
 pub(crate) mod recorder;
+pub(crate) mod replicas;
 pub(crate) mod responder;
 pub(crate) mod small_disk;
 pub(crate) mod state_folder;

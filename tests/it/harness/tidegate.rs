@@ -297,6 +297,25 @@ impl Tidegate {
         })
     }
 
+    /// Waits until this replica counts a peer as this: `current`, `out-of-sight`.
+    pub(crate) fn await_counted(&self, peer: &str, counted: &str) {
+        let what = format!("peer {peer} is counted as {counted}");
+        eventually(&what, PATIENCE, || self.check_counted(peer, counted));
+    }
+
+    /// It does so now.
+    pub(crate) fn expect_counted(&self, peer: &str, counted: &str) {
+        let seen = self.check_counted(peer, counted);
+        seen.unwrap_or_else(|seen| panic!("peer {peer} is not counted as {counted}: {seen}"));
+    }
+
+    fn check_counted(&self, peer: &str, counted: &str) -> Result<(), String> {
+        let series = format!(r#"tidegate_peer_counted{{peer="{peer}",as="{counted}"}}"#);
+        check(self.count(&series) == 1, || {
+            self.get("/api/v1/replicas").text()
+        })
+    }
+
     /// The problems that `/api/v1/snapshot` shows, as (kind, path).
     pub(crate) fn problems(&self) -> Vec<(String, String)> {
         let body = self.get("/api/v1/snapshot").body;
