@@ -26,6 +26,10 @@ mod keeper;
 /// The most changes of one listing that are logged one by one.
 const DIFFERENCES_TOLD_MAX: usize = 20;
 
+/// How long a reason for silence stands in the log before another one of the same authority is told.
+/// Eight peers that fail now so and now so would write ten lines a second, for as long as it lasts.
+const REASON_EVERY: Duration = Duration::from_secs(10);
+
 /// Keeps what is known over a restart.
 #[async_trait]
 pub trait Keep: Send {
@@ -53,7 +57,15 @@ struct Inner {
     /// The snapshot that was agreed on, while another one is believed already.
     agreed: Option<Arc<Snapshot>>,
     memory: Option<(u64, Arc<Memory>)>,
-    shown: Option<(AuthorityName, Option<String>)>,
+    shown: Option<Shown>,
+}
+
+/// The authority as the log tells it.
+struct Shown {
+    name: AuthorityName,
+    /// Why nothing is answered. While answering, the reason holds an age that always changes.
+    silent: Option<String>,
+    at: Moment,
 }
 
 struct Compiled {
@@ -180,10 +192,16 @@ impl Inner {
         let standing = self.authority.standing();
         let verdict = standing.verdict(now);
         let (authority, reason) = (verdict.name.as_str(), verdict.reason.as_str());
-        // While answering, the reason holds an age that always changes.
-        let silent = (!verdict.name.answers()).then(|| reason.to_owned());
-        let showing = Some((verdict.name, silent));
-        if self.shown != showing {
+        let shown = Shown {
+            name: verdict.name,
+            silent: (!verdict.name.answers()).then(|| reason.to_owned()),
+            at: now,
+        };
+        if self
+            .shown
+            .as_ref()
+            .is_none_or(|told| told.is_outdated_by(&shown))
+        {
             match verdict.name {
                 AuthorityName::Current | AuthorityName::Relayed | AuthorityName::Agreed => {
                     info!(authority, "{reason}");
@@ -193,7 +211,7 @@ impl Inner {
                     warn!(authority, "nothing is answered: {reason}");
                 }
             }
-            self.shown = showing;
+            self.shown = Some(shown);
         }
         let snapshot = self.compiled.as_ref();
         if standing.deferred_until().is_none_or(|until| until <= now) {
@@ -205,6 +223,13 @@ impl Inner {
             standing,
             memory: self.memory.clone(),
         });
+    }
+}
+
+impl Shown {
+    fn is_outdated_by(&self, new: &Self) -> bool {
+        let other_reason = self.silent != new.silent;
+        self.name != new.name || (other_reason && new.at.since(self.at) >= REASON_EVERY)
     }
 }
 
