@@ -23,6 +23,7 @@ pub(crate) mod history;
 pub(crate) mod http;
 pub(crate) mod judge;
 pub(crate) mod load;
+pub(crate) mod mute;
 pub(crate) mod netns;
 pub(crate) mod ports;
 pub(crate) mod process;
