@@ -156,8 +156,13 @@ impl Tidegate {
     /// Has it keep what it read in its own folder, from the next start on.
     pub(crate) fn remember(&mut self) {
         let folder = self.folder.join("data");
-        self.arguments
-            .extend(["--data-dir".to_owned(), folder.display().to_string()]);
+        self.add_arguments(&["--data-dir", &folder.display().to_string()]);
+    }
+
+    /// Gives it further arguments, from the next start on.
+    pub(crate) fn add_arguments(&mut self, more: &[&str]) {
+        let more = more.iter().map(|&argument| argument.to_owned());
+        self.arguments.extend(more);
     }
 
     /// Starts it again after an end, on the same ports, and waits until it is ready.
