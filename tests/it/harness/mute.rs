@@ -67,7 +67,10 @@ fn treat(mut stream: TcpStream, manner: Manner) -> io::Result<()> {
         }
     };
     // The question comes with one segment.
-    stream.read(&mut [0; 4_096])?;
+    let asked = stream.read(&mut [0; 4_096])?;
+    if asked == 0 {
+        return Ok(());
+    }
     stream.write_all(begin.as_bytes())?;
     loop {
         stream.write_all(more.as_bytes())?;

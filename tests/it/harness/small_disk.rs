@@ -15,6 +15,7 @@ use super::wait::{PATIENCE, check, eventually};
 /// What fills it.
 const BALLAST: &str = "ballast";
 const SIZE: &str = "256k";
+const MOUNT: &str = r#"mount -t tmpfs -o "size=$1" tidegate-test "$2" && exec sleep infinity"#;
 
 /// A disk of 256 KiB.
 pub(crate) struct SmallDisk {
@@ -32,8 +33,6 @@ impl SmallDisk {
             "mount namespaces need root: run this test as root"
         );
         let (folder, log) = (Folder::new("disk"), Folder::new("disk-holder"));
-        const MOUNT: &str =
-            r#"mount -t tmpfs -o "size=$1" tidegate-test "$2" && exec sleep infinity"#;
         let mut command = Command::new("unshare");
         command.args(["--mount", "--", "sh", "-c", MOUNT, "sh", SIZE]);
         command.arg(folder.path());

@@ -241,7 +241,7 @@ fn poll_many(source: IpAddr, target: SocketAddr) -> Vec<Fate> {
         .collect();
     asked
         .into_iter()
-        .map(|asked| asked.map_or_else(Fate::of, fate))
+        .map(|asked| asked.map_or_else(|error| Fate::of(&error), fate))
         .collect()
 }
 
@@ -269,16 +269,19 @@ fn fate(mut stream: TcpStream) -> Fate {
                 Fate::Other(answer)
             }
         }
-        Err(error) => Fate::of(error),
+        Err(error) => Fate::of(&error),
     }
 }
 
 impl Fate {
-    fn of(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Self::Hung,
-            _ if is_close(&error) => Self::Closed,
-            _ => Self::Other(error.to_string()),
+    fn of(error: &io::Error) -> Self {
+        let late = [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut];
+        if late.contains(&error.kind()) {
+            Self::Hung
+        } else if is_close(error) {
+            Self::Closed
+        } else {
+            Self::Other(error.to_string())
         }
     }
 }
