@@ -26,8 +26,8 @@ mod keeper;
 /// The most changes of one listing that are logged one by one.
 const DIFFERENCES_TOLD_MAX: usize = 20;
 
-/// How long a reason for silence stands in the log before another one of the same authority is told.
-/// Eight peers that fail now so and now so would write ten lines a second, for as long as it lasts.
+/// How long a reason that holds texts of errors stands in the log before another one is told. Eight
+/// peers that fail now so and now so would write ten lines a second, for as long as it lasts.
 const REASON_EVERY: Duration = Duration::from_secs(10);
 
 /// Keeps what is known over a restart.
@@ -229,7 +229,16 @@ impl Inner {
 impl Shown {
     fn is_outdated_by(&self, new: &Self) -> bool {
         let other_reason = self.silent != new.silent;
-        self.name != new.name || (other_reason && new.at.since(self.at) >= REASON_EVERY)
+        // What is found in the source is for a person to mend, and does not change by itself.
+        let every = match new.name {
+            AuthorityName::Held => Duration::ZERO,
+            AuthorityName::Starting
+            | AuthorityName::Current
+            | AuthorityName::Relayed
+            | AuthorityName::Agreed
+            | AuthorityName::CutOff => REASON_EVERY,
+        };
+        self.name != new.name || (other_reason && new.at.since(self.at) >= every)
     }
 }
 
