@@ -46,6 +46,7 @@ pub mod disk;
 pub mod domain;
 pub mod fleet;
 pub mod http;
+pub mod http_client;
 pub mod kv;
 pub mod metrics;
 pub mod peers;

@@ -215,6 +215,7 @@ impl Parts {
             Arc::clone(&peer_token),
             Arc::clone(&peer_counters),
         )?;
+        let others = peers::gatherer(config, Arc::clone(&identity), Arc::clone(&peer_token))?;
         let pages = Pages {
             store: Arc::clone(&store),
             metrics: Arc::new(Metrics::new(
@@ -225,6 +226,7 @@ impl Parts {
                 peer_counters,
             )),
             fleet: Arc::clone(&fleet),
+            others: Arc::new(others),
             replica: config.slot.clone(),
             identity,
             peer_token: Arc::clone(&peer_token),

@@ -5,7 +5,6 @@ mod rights;
 mod view;
 
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
-use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,11 +13,11 @@ use clap::{Args, ValueEnum};
 use self::replicas::Heard;
 use self::view::{About, View};
 use super::context::ConfigArgs;
-use super::replica::Replica;
+use super::replica::{Replica, ReplicaArgs};
 use super::write::{AuthorArgs, DRY_RUN, commit};
 use super::{Context, Exit, Failure, print};
 use crate::clock;
-use crate::config::{Config, Flags};
+use crate::config::Flags;
 use crate::domain::acceptance::{Effect, next_history, with_sentinel};
 use crate::domain::key::{META, Prefix};
 use crate::domain::listing::Listing;
@@ -34,10 +33,8 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// what that changes.
 #[derive(Debug, Args)]
 pub(super) struct Accept {
-    /// The HTTP listener of a replica, http://HOST:PORT; more than once for more than one.
-    /// [default: the one of the configuration]
-    #[arg(long = "replica", value_name = "URL")]
-    replicas: Vec<String>,
+    #[command(flatten)]
+    replicas: ReplicaArgs,
     /// Do not ask.
     #[arg(long)]
     yes: bool,
@@ -81,9 +78,11 @@ impl Accept {
             return Err(Failure::new(Exit::Usage, text));
         }
         let config = self.config.load_for_command(flags)?;
-        let replicas = self.replicas(&config)?;
+        let replicas = self.replicas.replicas(|| Ok(config.clone()))?;
         let context = Context::new(&config)?;
-        let mut heard = Heard::of(&replicas, &context.prefix)
+        let hearing = Heard::of(&replicas, &context.prefix);
+        let mut heard = context
+            .block_on(hearing)
             .map_err(|text| Failure::new(Exit::Usage, text))?;
         let listing = context.block_on(context.source.list(&context.prefix));
         let listing = listing.map_err(|error| denied_listing(&context, error))?;
@@ -105,17 +104,7 @@ impl Accept {
             "accepted: {} is generation {}\n",
             context.prefix, proposal.next
         ))?;
-        self.wait_for(&heard.replicas, proposal.next.epoch)
-    }
-
-    /// The replicas to ask.
-    fn replicas(&self, config: &Config) -> Result<Vec<Replica>, Failure> {
-        if self.replicas.is_empty() {
-            return Ok(vec![Replica::listening_at(config.http.listen)]);
-        }
-        let given = self.replicas.iter().map(|url| Replica::parse(url));
-        let parsed = given.collect::<Result<Vec<_>, _>>();
-        parsed.map_err(|text| Failure::new(Exit::Usage, text))
+        context.block_on(self.wait_for(&heard.replicas, proposal.next.epoch))
     }
 
     /// Whether an epoch ends anything; gives a warning to show, and refuses where it does not.
@@ -215,10 +204,10 @@ impl Accept {
     }
 
     /// Waits until every replica that was asked answers by the new history.
-    fn wait_for(&self, replicas: &[Replica], epoch: u64) -> Result<(), Failure> {
+    async fn wait_for(&self, replicas: &[Replica], epoch: u64) -> Result<(), Failure> {
         let begin = clock::moment();
         for replica in replicas {
-            while let Err(why) = replicas::answers(replica, epoch) {
+            while let Err(why) = replicas::answers(replica, epoch).await {
                 if clock::moment().since(begin) >= self.wait {
                     let text = format!(
                         "it is written, and {} does not answer by it yet: {why}",
@@ -226,7 +215,7 @@ impl Accept {
                     );
                     return Err(Failure::new(Exit::NotConverged, text));
                 }
-                thread::sleep(LOOK_AGAIN_AFTER);
+                tokio::time::sleep(LOOK_AGAIN_AFTER).await;
             }
             self.say(&format!("{} answers\n", replica.url))?;
         }

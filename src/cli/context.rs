@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use tokio::runtime::Runtime;
 
 use super::{Exit, Failure};
 use crate::config::{Config, ConfigFile, Flags, KvSource, Role, Sources};
@@ -34,7 +35,7 @@ pub(super) struct Context {
     pub(super) environment: Name,
     /// The replica's name that answers are shown with.
     pub(super) slot: Name,
-    runtime: tokio::runtime::Runtime,
+    runtime: Runtime,
 }
 
 impl ConfigArgs {
@@ -71,13 +72,12 @@ impl ConfigArgs {
 impl Context {
     /// Opens the store that a configuration names.
     pub(super) fn new(config: &Config) -> Result<Self, Failure> {
-        let failed = |error| Failure::new(Exit::Failed, format!("the runtime: {error}"));
         Ok(Self {
             source: open(&config.kv)?,
             prefix: config.prefix.clone(),
             environment: config.environment.clone(),
             slot: config.slot.clone(),
-            runtime: tokio::runtime::Runtime::new().map_err(failed)?,
+            runtime: runtime()?,
         })
     }
 
@@ -85,6 +85,11 @@ impl Context {
     pub(super) fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.block_on(work)
     }
+}
+
+/// What asynchronous work runs on.
+pub(super) fn runtime() -> Result<Runtime, Failure> {
+    Runtime::new().map_err(|error| Failure::new(Exit::Failed, format!("the runtime: {error}")))
 }
 
 /// Opens a store.

@@ -1,92 +1,132 @@
-//! Asking a running replica over its HTTP listener.
+//! Asking running replicas over their HTTP listeners.
 
-use std::io::{self, Read as _, Write as _};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-/// How long a replica may take to connect, and for each read: it answers from memory.
-const REPLICA_TIME_MAX: Duration = Duration::from_secs(5);
-/// The longest answer that is read: a listing of 10,000 keys is 4 MB.
-const ANSWER_BYTES_MAX: u64 = 64 << 20;
+use clap::Args;
+use reqwest::{Client, Method};
 
-/// A replica's HTTP listener. A client of our own for single requests: the store's one follows
-/// Consul's variables, which say nothing about replicas.
-#[derive(Debug, Clone, PartialEq, Eq)]
+use super::{Exit, Failure};
+use crate::causes::root_cause;
+use crate::config::{Config, replica_url};
+use crate::http_client;
+
+/// How long a replica may take for a whole answer: it answers from memory, and a listing of 10,000
+/// keys is 4 MB.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long a replica may take to connect.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(3);
+/// The longest answer that is read.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// Which replicas are asked.
+#[derive(Debug, Args)]
+pub(super) struct ReplicaArgs {
+    /// The HTTP listener of a replica, http://HOST:PORT; more than once for more than one.
+    /// [default: all peers of the configuration, or where its own replica listens]
+    #[arg(long = "replica", value_name = "URL")]
+    urls: Vec<String>,
+}
+
+/// A replica's HTTP listener.
+#[derive(Debug, Clone)]
 pub(super) struct Replica {
-    /// As it was given.
+    /// `http://host:port`.
     pub(super) url: String,
-    /// `host:port`.
-    authority: String,
+    client: Client,
+}
+
+impl ReplicaArgs {
+    /// The replicas to ask, at least one. The configuration is not needed when they are named.
+    pub(super) fn replicas(
+        &self,
+        config: impl FnOnce() -> Result<Config, Failure>,
+    ) -> Result<Vec<Replica>, Failure> {
+        named_or(&self.urls, || Ok(configured(&config()?)))
+    }
+}
+
+/// The replicas at these URLs; if there are none, at those of `otherwise`.
+pub(super) fn named_or(
+    urls: &[String],
+    otherwise: impl FnOnce() -> Result<Vec<String>, Failure>,
+) -> Result<Vec<Replica>, Failure> {
+    let client = client()?;
+    let given = urls.iter().map(|url| {
+        replica_url(url).map_err(|text| Failure::new(Exit::Usage, format!("--replica: {text}")))
+    });
+    let mut urls = given.collect::<Result<Vec<_>, _>>()?;
+    if urls.is_empty() {
+        urls = otherwise()?;
+    }
+    let replica = |url| Replica {
+        url,
+        client: client.clone(),
+    };
+    Ok(urls.into_iter().map(replica).collect())
+}
+
+/// Where the replica of this machine's configuration is asked.
+pub(super) fn of_this_machine(config: &Config) -> String {
+    format!("http://{}", reachable(config.http.listen))
 }
 
 impl Replica {
-    /// Reads `http://HOST:PORT`.
-    pub(super) fn parse(url: &str) -> Result<Self, String> {
-        Ok(Self {
-            url: url.to_owned(),
-            authority: authority(url)?.to_owned(),
-        })
-    }
-
-    /// The replica of this machine that listens there.
-    pub(super) fn listening_at(listen: SocketAddr) -> Self {
-        let authority = reachable(listen).to_string();
-        Self {
-            url: format!("http://{authority}"),
-            authority,
-        }
-    }
-
     /// The body of a 200. `path` holds nothing that would have to be escaped.
-    pub(super) fn get(&self, path: &str) -> Result<Vec<u8>, String> {
-        self.request("GET", path)
+    pub(super) async fn get(&self, path: &str) -> Result<Vec<u8>, String> {
+        self.request(Method::GET, path).await
     }
 
     /// The same of a POST without a body.
-    pub(super) fn post(&self, path: &str) -> Result<Vec<u8>, String> {
-        self.request("POST", path)
+    pub(super) async fn post(&self, path: &str) -> Result<Vec<u8>, String> {
+        self.request(Method::POST, path).await
     }
 
-    fn request(&self, method: &str, path: &str) -> Result<Vec<u8>, String> {
-        let mut answer = self
-            .exchange(method, path)
-            .map_err(|error| error.to_string())?;
-        let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
-        let body = answer.split_off(end.map_or(answer.len(), |end| end + 4));
-        let head = String::from_utf8_lossy(&answer);
-        if head.split(' ').nth(1) != Some("200") {
-            let status = head.lines().next().unwrap_or_default().escape_debug();
+    async fn request(&self, method: Method, path: &str) -> Result<Vec<u8>, String> {
+        let failed = |error: reqwest::Error| {
+            if error.is_timeout() {
+                "no whole answer within the time for it".to_owned()
+            } else {
+                root_cause(&error)
+            }
+        };
+        let url = format!("{}{path}", self.url);
+        let request = self.client.request(method, url);
+        let mut answer = request.send().await.map_err(failed)?;
+        let status = answer.status();
+        let mut body = Vec::new();
+        while let Some(chunk) = answer.chunk().await.map_err(failed)? {
+            if body.len() + chunk.len() > ANSWER_BYTES_MAX {
+                return Err(format!(
+                    "its answer is larger than {ANSWER_BYTES_MAX} bytes"
+                ));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        if status != reqwest::StatusCode::OK {
             let text = String::from_utf8_lossy(&body);
             return Err(format!("{status}: {}", text.trim().escape_debug()));
         }
         Ok(body)
     }
+}
 
-    fn exchange(&self, method: &str, path: &str) -> io::Result<Vec<u8>> {
-        let mut stream = self.connect()?;
-        stream.set_read_timeout(Some(REPLICA_TIME_MAX))?;
-        stream.set_write_timeout(Some(REPLICA_TIME_MAX))?;
-        let authority = &self.authority;
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\
-             Content-Length: 0\r\n\r\n"
-        );
-        stream.write_all(head.as_bytes())?;
-        let mut answer = Vec::new();
-        stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
-        Ok(answer)
-    }
+/// A client of its own: the store's one follows Consul's variables, which say nothing about
+/// replicas.
+fn client() -> Result<Client, Failure> {
+    let client = http_client::to_replicas()
+        .connect_timeout(CONNECT_TIME_MAX)
+        .timeout(ANSWER_TIME_MAX)
+        .build();
+    client.map_err(|error| Failure::new(Exit::Failed, format!("the HTTP client: {error}")))
+}
 
-    fn connect(&self) -> io::Result<TcpStream> {
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        for address in self.authority.to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, REPLICA_TIME_MAX) {
-                Ok(stream) => return Ok(stream),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
+/// All peers, or the replica of this machine.
+fn configured(config: &Config) -> Vec<String> {
+    if config.peers.is_empty() {
+        return vec![of_this_machine(config)];
     }
+    config.peers.iter().map(|peer| peer.url.clone()).collect()
 }
 
 /// Where a listener of this machine is reached.
@@ -97,15 +137,6 @@ fn reachable(listen: SocketAddr) -> SocketAddr {
         IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
     };
     SocketAddr::new(ip, listen.port())
-}
-
-/// `host:port` of `http://host:port`.
-fn authority(url: &str) -> Result<&str, String> {
-    let rest = url
-        .strip_prefix("http://")
-        .map(|rest| rest.strip_suffix('/').unwrap_or(rest));
-    rest.filter(|rest| rest.contains(':') && !rest.contains(['/', '?', '#', '@', ' ']))
-        .ok_or_else(|| format!("{url:?}: http://HOST:PORT expected"))
 }
 
 #[cfg(test)]
@@ -121,21 +152,6 @@ mod tests {
         ] {
             let found = reachable(listen.parse().unwrap());
             assert_eq!(found.to_string(), reached);
-        }
-    }
-
-    #[test]
-    fn a_replica_is_a_plain_url() {
-        assert_eq!(authority("http://127.0.0.1:8791"), Ok("127.0.0.1:8791"));
-        assert_eq!(authority("http://[::1]:8791/"), Ok("[::1]:8791"));
-        for url in [
-            "127.0.0.1:8791",
-            "https://a:1",
-            "http://a",
-            "http://a:1/b",
-            "http://u@a:1",
-        ] {
-            assert!(authority(url).unwrap_err().contains("HOST:PORT"), "{url}");
         }
     }
 }

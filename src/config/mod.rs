@@ -20,6 +20,7 @@ pub use crate::kv::source::KvSource;
 pub use errors::{ConfigError, ConfigErrors, Origin};
 pub use flags::Flags;
 pub use layers::{FILE_BYTES_MAX, Given};
+pub use peers::replica_url;
 
 mod errors;
 mod flags;

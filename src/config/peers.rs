@@ -23,7 +23,7 @@ pub(super) fn addresses(setting: &Setting, text: &str) -> Result<Vec<PeerAddress
         };
         let peer = PeerAddress {
             slot: slot(setting, name.trim()).map_err(|error| format!("{name:?}: {error}"))?,
-            url: base_url(url.trim())?,
+            url: replica_url(url.trim())?,
         };
         if peers
             .iter()
@@ -76,9 +76,12 @@ pub(super) fn is_on_this_machine(peer: &PeerAddress) -> bool {
 
 const SCHEME: &str = "http://";
 
-/// `http://host:port`, without anything behind. A port that is left out would be 80, which is
-/// nobody's.
-fn base_url(text: &str) -> Result<String, String> {
+/// Reads the URL of a replica's HTTP listener: `http://host:port`, without anything behind. A port
+/// that is left out would be 80, which is nobody's.
+///
+/// # Errors
+/// What is wrong with it, and the form that is expected.
+pub fn replica_url(text: &str) -> Result<String, String> {
     // What stands before an @ may be a password.
     let shown = text.rsplit_once('@').map_or(text, |(_, host)| host);
     let wrong = |why: &str| Err(format!("{shown:?} {why}; write {SCHEME}HOST:PORT"));

@@ -22,4 +22,5 @@ pub mod sealed;
 pub mod sentinel;
 pub mod settings;
 pub mod snapshot;
+pub mod statement;
 pub mod word;

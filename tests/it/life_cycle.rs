@@ -1,7 +1,7 @@
 //! From start to stop: signals, draining, the service manager.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
@@ -86,12 +86,24 @@ fn sighup_reads_the_log_filter_anew_and_a_wrong_one_changes_nothing() {
 fn the_port_of_a_replica_opens_before_its_agent_port_and_closes_after_it() {
     let (_state, mut tidegate) = Tidegate::start_drained();
     let (agent, http) = (tidegate.agent(), tidegate.http());
-    let takes = |address: SocketAddr| TcpStream::connect(address).is_ok();
+    // A full queue makes a connection wait, and that is no refusal.
+    let takes = |address: SocketAddr| {
+        let taken = TcpStream::connect_timeout(&address, Duration::from_millis(20));
+        taken.map_or_else(
+            |error| error.kind() != ErrorKind::ConnectionRefused,
+            |_| true,
+        )
+    };
     // A worker waits half a second for the close of a connection that it has answered.
     let mut held = tidegate.connect();
     held.write_all(b"web/cny canary\n").expect("it is taken");
+    let answered = held.read(&mut [0; 512]).expect("it is answered");
+    assert!(answered > 0, "closed without an answer");
     held.set_nonblocking(true).expect("a socket has that mode");
-    let mut is_held = || !matches!(held.read(&mut [0; 512]), Ok(0));
+    let mut is_held = || {
+        let error = held.read(&mut [0; 512]).err();
+        error.is_some_and(|error| error.kind() == ErrorKind::WouldBlock)
+    };
     tidegate.process().signal(Signal::TERM);
     let mut after = false;
     while tidegate.process().ended().is_none() {

@@ -85,12 +85,12 @@ pub(super) struct Heard {
 impl Heard {
     /// Asks each. Who cannot be asked is a warning; a replica of another environment is refused
     /// with the text.
-    pub(super) fn of(replicas: &[Replica], prefix: &Prefix) -> Result<Self, String> {
+    pub(super) async fn of(replicas: &[Replica], prefix: &Prefix) -> Result<Self, String> {
         let mut heard = Self::default();
         let mut latest = Latest::new();
         for replica in replicas {
             let url = &replica.url;
-            match ask(replica) {
+            match ask(replica).await {
                 Ok(said) if said.prefix != prefix.as_str() => {
                     return Err(format!(
                         "{url} is a replica of {}, not of {prefix}",
@@ -109,7 +109,7 @@ impl Heard {
                     continue;
                 }
             }
-            match fleet(replica, &mut latest) {
+            match fleet(replica, &mut latest).await {
                 Ok(0) => {}
                 Ok(left_out) => heard.warn(format!("{url}: {left_out} rows are left out")),
                 Err(error) => heard.warn(format!("{url} does not show the fleet: {error}")),
@@ -131,30 +131,30 @@ impl Heard {
 }
 
 /// Whether a replica answers by a history at least this new.
-pub(super) fn answers(replica: &Replica, epoch: u64) -> Result<(), String> {
+pub(super) async fn answers(replica: &Replica, epoch: u64) -> Result<(), String> {
     #[derive(Deserialize)]
     struct Said {
         #[serde(default)]
         epoch: u64,
         reason: String,
     }
-    let body = replica.get("/api/v1/snapshot")?;
+    let body = replica.get("/api/v1/snapshot").await?;
     let said: Said = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
     if said.epoch < epoch {
         return Err(said.reason);
     }
-    replica.get("/readyz").map(|_| ())
+    replica.get("/readyz").await.map(|_| ())
 }
 
-fn ask(replica: &Replica) -> Result<WireSnapshot, String> {
-    let body = replica.get("/api/v1/snapshot?entries=true")?;
+async fn ask(replica: &Replica) -> Result<WireSnapshot, String> {
+    let body = replica.get("/api/v1/snapshot?entries=true").await?;
     serde_json::from_slice(&body)
         .map_err(|error| format!("its answer cannot be read, is it of another version? {error}"))
 }
 
 /// Takes over what is newer, and gives the number of rows that the view has no room for.
-fn fleet(replica: &Replica, latest: &mut Latest) -> Result<usize, String> {
-    let body = replica.get("/api/v1/fleet")?;
+async fn fleet(replica: &Replica, latest: &mut Latest) -> Result<usize, String> {
+    let body = replica.get("/api/v1/fleet").await?;
     let fleet: WireFleet = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
     let name = |text: &str| Name::parse(text).map_err(|error| error.to_string());
     for WireNode { node, zones, rows } in fleet.nodes {

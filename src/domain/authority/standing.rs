@@ -416,8 +416,8 @@ impl fmt::Display for Broken {
         let Self { epoch, evidence } = self;
         write!(
             f,
-            "the store's history went back ({evidence}): restored or wiped. Look at every directive, \
-             then write a _meta with an epoch above {epoch}"
+            "the store's history went back ({evidence}): restored or wiped. `tidegate accept` shows \
+             what that changes, asks, and ends it with an epoch above {epoch}"
         )
     }
 }

@@ -17,6 +17,7 @@ use super::credentials::{self, Credentials};
 use super::environment::{Address, ConsulSettings, Secret, SettingError, SettingErrors};
 use super::failure::Failure;
 use crate::causes::root_cause;
+use crate::http_client;
 
 /// How long an unused connection is kept. Shorter than the idle limits of common proxies.
 const IDLE: Duration = Duration::from_secs(30);
@@ -207,17 +208,8 @@ fn client(
     credentials: Credentials,
     resolver: Option<Alias>,
 ) -> Result<Client, reqwest::Error> {
-    if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // It fails only if another thread was first, and then there is one.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    }
-    let mut builder = Client::builder()
+    let mut builder = http_client::builder()
         .connect_timeout(settings.limits.connect)
-        .http1_only()
-        .no_proxy()
-        .redirect(reqwest::redirect::Policy::none())
-        .retry(reqwest::retry::never())
-        .referer(false)
         .pool_idle_timeout(IDLE)
         .tcp_keepalive(KEEPALIVE)
         .tls_danger_accept_invalid_certs(!settings.tls.verify);

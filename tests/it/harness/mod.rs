@@ -35,6 +35,7 @@ pub(crate) mod state_folder;
 pub(crate) mod stats;
 pub(crate) mod tidegate;
 pub(crate) mod tools;
+pub(crate) mod trio;
 pub(crate) mod wait;
 pub(crate) mod witness;
 pub(crate) mod writer;

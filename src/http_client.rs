@@ -1,0 +1,23 @@
+//! The HTTP client that everything that asks over HTTP begins with.
+
+use reqwest::{Client, ClientBuilder, redirect, retry};
+
+/// A client that does what it is told: no proxy of the environment, no redirect, no repetition.
+pub fn builder() -> ClientBuilder {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // It fails only if another thread was first, and then there is one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    }
+    Client::builder()
+        .http1_only()
+        .no_proxy()
+        .redirect(redirect::Policy::none())
+        .retry(retry::never())
+        .referer(false)
+}
+
+/// The same for replicas, which speak plain HTTP: the system's authorities, which an image from
+/// scratch does not have, are not needed.
+pub fn to_replicas() -> ClientBuilder {
+    builder().tls_certs_only([])
+}
