@@ -70,6 +70,7 @@ fn at_the_limit_of_descriptors_polls_are_closed_and_nothing_else_fails() {
     let [a, b] = &mut replicas.all[..] else {
         panic!("two were started");
     };
+    a.await_counted("b", "current");
     b.await_counted("a", "current");
     let pages = (0..200).map(|_| connect_from(loopback(2), a.http()));
     let pages: Vec<_> = pages.map(|page| page.expect("it listens")).collect();
