@@ -47,6 +47,9 @@ pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 pub const BODY_BYTES_MAX: usize = 1_024;
 /// The most requests at once; one more is answered 503.
 pub const REQUESTS_MAX: usize = 64;
+/// The most requests of `/livez` and `/readyz` at once, beside the others: each is answered from
+/// memory. A probe that finds no place counts as a failure, and its balancer takes the replica out.
+pub const PROBES_MAX: usize = 64;
 /// The most questions of peers at once, beside the other requests: each asks one at a time, and
 /// those of a peer that hung up may still be at work.
 pub const QUESTIONS_MAX: usize = 32;
@@ -90,9 +93,11 @@ pub struct Pages {
 
 /// All routes with their limits.
 pub fn router(pages: Pages) -> Router {
-    let shown = Router::new()
+    // Many views at once must not keep a balancer's probe out.
+    let probed = Router::new()
         .route("/livez", get(health::live))
-        .route("/readyz", get(health::ready))
+        .route("/readyz", get(health::ready));
+    let shown = Router::new()
         .route("/metrics", get(health::metrics))
         .route("/api/v1/snapshot", get(api::snapshot))
         .route("/api/v1/explain", get(api::explain))
@@ -107,6 +112,7 @@ pub fn router(pages: Pages) -> Router {
         .route("/peer/v1/fleet/forget", post(peer_fleet::forget));
     let no_store = HeaderValue::from_static("no-store");
     limited(shown, REQUESTS_MAX)
+        .merge(limited(probed, PROBES_MAX))
         .merge(limited(asked, QUESTIONS_MAX))
         .merge(limited(reported, REPORTS_MAX))
         .layer(SetResponseHeaderLayer::overriding(

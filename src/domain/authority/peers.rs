@@ -178,6 +178,15 @@ impl Peer {
     }
 }
 
+impl PeerView {
+    /// The version that it runs, when that is another one.
+    #[must_use]
+    pub fn other_version(&self, own: &str) -> Option<&str> {
+        let version = self.said.as_ref().map(|said| said.version.as_str());
+        version.filter(|version| *version != own)
+    }
+}
+
 impl Authority {
     /// What came of a question that was asked, and over, at these moments.
     pub fn heard(&mut self, slot: &Name, asked: Moment, received: Moment, heard: Heard) {
