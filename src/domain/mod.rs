@@ -6,11 +6,13 @@
 pub mod acceptance;
 pub mod answer;
 pub mod authority;
+pub mod change;
 pub mod directive;
 pub mod evidence;
 pub mod explain;
 pub mod fleet;
 pub mod hash;
+pub mod history;
 pub mod key;
 pub mod listing;
 pub mod memory;

@@ -1,0 +1,142 @@
+//! `tidegate history`, and reading what it is made of.
+
+use std::fmt::Write as _;
+
+use clap::{Args, ValueEnum};
+
+use super::context::ConfigArgs;
+use super::{Context, Exit, Failure, print};
+use crate::config::Flags;
+use crate::domain::history::{Changed, Record};
+use crate::kv::Kv as _;
+
+/// How many changes are shown, unless somebody says.
+const SHOWN: usize = 20;
+
+/// Show who changed what, when, and why; the newest first.
+#[derive(Debug, Args)]
+pub(super) struct History {
+    /// Only the changes of a key whose path contains this, or one change by its id.
+    #[arg(value_name = "FILTER")]
+    filter: Option<String>,
+    /// The most changes to show.
+    #[arg(long, value_name = "NUMBER", default_value_t = SHOWN)]
+    limit: usize,
+    /// How to print it.
+    #[arg(long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Output {
+    Table,
+    Json,
+}
+
+/// All records, the oldest first, and what could not be read.
+pub(super) struct Records {
+    pub(super) records: Vec<Record>,
+    pub(super) unreadable: Vec<String>,
+}
+
+impl History {
+    pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
+        let context = self.config.open(flags)?;
+        let Records {
+            mut records,
+            unreadable,
+        } = Records::of(&context)?;
+        records.retain(|record| self.is_meant(record));
+        records.reverse();
+        let left_out = records.len().saturating_sub(self.limit);
+        records.truncate(self.limit);
+        if self.output == Output::Json {
+            let json = serde_json::to_string_pretty(&records)
+                .expect("strings and numbers always serialise");
+            return print(&(json + "\n"));
+        }
+        let mut text: String = records.iter().map(shown).collect();
+        if text.is_empty() {
+            text += "no change is known\n";
+        }
+        if left_out > 0 {
+            let _ = writeln!(text, "{left_out} older ones: --limit");
+        }
+        for error in unreadable {
+            let _ = writeln!(text, "WARNING: {error}");
+        }
+        print(&text)
+    }
+
+    fn is_meant(&self, record: &Record) -> bool {
+        let Some(filter) = &self.filter else {
+            return true;
+        };
+        let named = |changed: &Changed| changed.path.contains(filter.as_str());
+        record.id == *filter || record.change == *filter || record.changed.iter().any(named)
+    }
+}
+
+impl Records {
+    /// Reads the whole history.
+    pub(super) fn of(context: &Context) -> Result<Self, Failure> {
+        let listing = context.block_on(context.source.list(&context.history))?;
+        let (mut records, mut unreadable) = (Vec::new(), Vec::new());
+        for (path, entry) in &listing.entries {
+            match Record::parse(&entry.value) {
+                Ok(record) => records.push(record),
+                Err(error) => unreadable.push(format!("{}: {error}", context.history.key(path))),
+            }
+        }
+        records.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(Self {
+            records,
+            unreadable,
+        })
+    }
+
+    /// The records of one change, in the order of their parts.
+    pub(super) fn of_change(&self, id: &str) -> Result<Vec<&Record>, Failure> {
+        let found: Vec<_> = self.records.iter().filter(|r| r.change == id).collect();
+        if found.is_empty() {
+            let text = format!(
+                "no change {id:?} is known: `tidegate history` shows those that are"
+            );
+            return Err(Failure::new(Exit::Usage, text));
+        }
+        Ok(found)
+    }
+}
+
+/// One record for people.
+fn shown(record: &Record) -> String {
+    let part = record.part.map_or_else(String::new, |part| {
+        format!(", part {} of {} of {}", part.number, part.of, record.change)
+    });
+    let mut text = format!(
+        "{} {:.0} {}{part}: {}\n",
+        record.id,
+        record.at,
+        record.by.escape_debug(),
+        record.command.escape_debug()
+    );
+    if let Some(reason) = &record.reason {
+        let _ = writeln!(text, "  why: {}", reason.escape_debug());
+    }
+    for changed in &record.changed {
+        text += &change_line(changed);
+    }
+    text
+}
+
+/// `  path: before -> after`.
+pub(super) fn change_line(changed: &Changed) -> String {
+    let value = |value: &Option<crate::domain::history::Value>| {
+        let shown = value.as_ref().map(crate::domain::history::Value::shown);
+        shown.unwrap_or_else(|| "(nothing)".to_owned())
+    };
+    let (before, after) = (value(&changed.before), value(&changed.after));
+    format!("  {}: {before} -> {after}\n", changed.path.escape_debug())
+}

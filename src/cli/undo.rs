@@ -1,0 +1,64 @@
+//! `tidegate undo`.
+
+use clap::Args;
+
+use super::context::ConfigArgs;
+use super::history::Records;
+use super::write::WriteArgs;
+use super::{Exit, Failure};
+use crate::config::Flags;
+use crate::domain::change::Edit;
+use crate::domain::history::{Changed, Record};
+use crate::domain::listing::Listing;
+
+/// Put back what stood before a change. Refused when somebody has changed the same keys since.
+#[derive(Debug, Args)]
+pub(super) struct Undo {
+    /// The change's id, as the command that made it and `tidegate history` show it.
+    #[arg(value_name = "ID")]
+    change: String,
+    #[command(flatten)]
+    write: WriteArgs,
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+impl Undo {
+    pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
+        let context = self.config.open(flags)?;
+        let records = Records::of(&context)?;
+        let parts = records.of_change(&self.change)?;
+        self.write.apply(&context, |look| undone(&look.listing, &parts))
+    }
+}
+
+/// The edits that put back what stood before, unless something else stands there now.
+fn undone(listing: &Listing, parts: &[&Record]) -> Result<Vec<Edit>, Failure> {
+    let changed: Vec<&Changed> = parts.iter().flat_map(|part| &part.changed).collect();
+    let stands = |changed: &&&Changed| {
+        let now = listing.entries.get(&changed.path).map(|entry| &entry.value);
+        now == changed.after.as_ref().map(|value| &value.0)
+    };
+    let back = |changed: &&&Changed| {
+        let now = listing.entries.get(&changed.path).map(|entry| &entry.value);
+        now == changed.before.as_ref().map(|value| &value.0)
+    };
+    let others: Vec<_> = changed
+        .iter()
+        .filter(|changed| !stands(changed) && !back(changed))
+        .map(|changed| changed.path.as_str())
+        .collect();
+    if !others.is_empty() {
+        let text = format!(
+            "somebody has changed {} since: look at `tidegate history`, and write what you want; \
+             nothing was written",
+            others.join(", ")
+        );
+        return Err(Failure::new(Exit::Conflict, text));
+    }
+    let edit = |changed: &&Changed| {
+        let before = changed.before.as_ref().map(|value| value.0.clone());
+        Edit::of(listing, changed.path.as_str(), before)
+    };
+    Ok(changed.iter().filter_map(edit).collect())
+}
