@@ -6,6 +6,7 @@
 pub mod acceptance;
 pub mod answer;
 pub mod authority;
+pub mod deploy;
 pub mod directive;
 pub mod evidence;
 pub mod explain;
@@ -22,4 +23,5 @@ pub mod sealed;
 pub mod sentinel;
 pub mod settings;
 pub mod snapshot;
+pub mod topology;
 pub mod word;
