@@ -20,6 +20,7 @@ pub mod peer_token;
 pub mod ramp;
 pub mod request;
 pub mod sealed;
+pub mod selector;
 pub mod sentinel;
 pub mod settings;
 pub mod snapshot;
