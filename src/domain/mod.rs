@@ -17,6 +17,7 @@ pub mod listing;
 pub mod memory;
 pub mod name;
 pub mod peer_token;
+pub mod rails;
 pub mod ramp;
 pub mod request;
 pub mod sealed;

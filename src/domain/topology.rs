@@ -172,6 +172,37 @@ impl Topology {
         self
     }
 
+    /// The same with one made-up node in each of these zones, or one without a zone, when no node
+    /// is known: what it sees is better than nothing.
+    #[must_use]
+    pub fn with_assumed_nodes<'a>(&'a self, zones: impl IntoIterator<Item = &'a Name>) -> Self {
+        let mut assumed = self.clone();
+        let of_rows = self.rows.values().filter_map(|row| row.zone.as_ref());
+        let zones: BTreeSet<_> = zones.into_iter().chain(of_rows).map(Some).collect();
+        let zones = if zones.is_empty() {
+            BTreeSet::from([None])
+        } else {
+            zones
+        };
+        for (i, zone) in zones.into_iter().enumerate() {
+            let placed = |(id, row): (&ServerId, &Row)| {
+                let placement = Placement {
+                    active: row.is_active_in(zone),
+                    weight: row.weight,
+                };
+                (id.clone(), placement)
+            };
+            let node = Node {
+                zone: zone.cloned(),
+                rows: Some(Arc::new(self.rows.iter().map(placed).collect())),
+                ..Node::default()
+            };
+            let name = Name::parse(&format!("assumed-{i}")).expect("digits and letters are a name");
+            assumed.nodes.insert(name, node);
+        }
+        assumed
+    }
+
     /// The known rows.
     #[must_use]
     pub const fn rows(&self) -> &BTreeMap<ServerId, Row> {
