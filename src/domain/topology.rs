@@ -83,8 +83,8 @@ pub struct Observation {
 pub struct Kind<'a> {
     /// Their zone.
     pub zone: Option<&'a Name>,
-    /// Their role.
-    pub role: Option<&'a Name>,
+    /// One of them.
+    pub node: &'a Node,
     /// Their names; never empty.
     pub nodes: Vec<&'a Name>,
 }
@@ -279,18 +279,15 @@ impl Topology {
             Option<&'a BTreeMap<ServerId, Placement>>,
             &'a BTreeSet<ServerId>,
         );
-        let mut kinds: BTreeMap<Key<'_>, Vec<&Name>> = BTreeMap::new();
+        let mut kinds: BTreeMap<Key<'_>, Kind<'_>> = BTreeMap::new();
         for (name, node) in &self.nodes {
-            let key = (
-                node.zone.as_ref(),
-                node.role.as_ref(),
-                node.rows.as_deref(),
-                &*node.down,
-            );
-            kinds.entry(key).or_default().push(name);
+            let zone = node.zone.as_ref();
+            let key = (zone, node.role.as_ref(), node.rows.as_deref(), &*node.down);
+            let nodes = Vec::new();
+            let kind = kinds.entry(key).or_insert(Kind { zone, node, nodes });
+            kind.nodes.push(name);
         }
-        let kind = |((zone, role, _, _), nodes)| Kind { zone, role, nodes };
-        kinds.into_iter().map(kind).collect()
+        kinds.into_values().collect()
     }
 
     fn note(&mut self, kind: SourceKind, as_of: Option<Timestamp>) {

@@ -75,14 +75,7 @@ fn many_rows(comparison: &Comparison<'_>, survey: &Survey<'_>) -> Option<Refusal
     };
     let mut of: usize = 0;
     for kind in topology.kinds() {
-        let Some(node) = kind
-            .nodes
-            .first()
-            .and_then(|name| topology.nodes().get(*name))
-        else {
-            continue;
-        };
-        let placed = followers().filter(|(id, _)| topology.placement(node, id).is_some());
+        let placed = followers().filter(|(id, _)| topology.placement(kind.node, id).is_some());
         of += placed.count() * kind.nodes.len();
     }
     let (count, all) = (servers.len(), followers().count());

@@ -50,10 +50,7 @@ pub(super) fn stations<'a>(
     let ramps = RampsByNodes::of(comparison, rows);
     let mut stations = Vec::new();
     for kind in kinds {
-        let Some(first) = kind.nodes.first() else {
-            continue;
-        };
-        let node = &comparison.topology.nodes()[first.as_str()];
+        let node = kind.node;
         let placed: Vec<_> = rows
             .iter()
             .filter_map(|(id, row)| Some((*id, *row, comparison.topology.placement(node, id)?)))

@@ -11,7 +11,7 @@ use super::{PlanRow, Rail};
 use crate::domain::answer::{Answer, State};
 use crate::domain::name::{Name, ServerId};
 use crate::domain::settings::Row;
-use crate::domain::topology::Topology;
+use crate::domain::topology::{Kind, Topology};
 
 /// What was seen at all stations.
 #[derive(Debug, Default)]
@@ -104,10 +104,11 @@ impl<'a> Survey<'a> {
 
     /// The rows of the plan, by server.
     pub(super) fn plan(&self, topology: &Topology) -> Vec<PlanRow> {
+        let kinds = topology.kinds();
         let row = |change: &Change<'_>| PlanRow {
             server: change.server.clone(),
             nodes: change.nodes.iter().map(|node| (*node).clone()).collect(),
-            scope: scope_words(change, topology),
+            scope: scope_words(change, topology, &kinds),
             now: change.now,
             next: change.next,
             then: change.then,
@@ -169,44 +170,42 @@ fn is_alone_in_its_ramp(station: &Station<'_>, member: &Member<'_>, now: Timesta
             .any(|at| at >= now && is_alone(at))
 }
 
-fn scope_words(change: &Change<'_>, topology: &Topology) -> String {
-    let chosen: BTreeSet<&Name> = change.nodes.iter().copied().collect();
-    let all = topology.nodes().iter();
-    let having: Vec<_> = all
-        .filter(|(_, node)| topology.placement(node, change.server).is_some())
-        .collect();
-    let count = chosen.len();
-    if count == having.len() {
-        return if count == 1 {
-            format!("node {}", change.nodes[0])
-        } else {
-            format!("all {count} nodes")
+fn scope_words(change: &Change<'_>, topology: &Topology, kinds: &[Kind<'_>]) -> String {
+    let mut having: BTreeMap<Option<&Name>, usize> = BTreeMap::new();
+    for kind in kinds {
+        if topology.placement(kind.node, change.server).is_some() {
+            *having.entry(kind.zone).or_default() += kind.nodes.len();
+        }
+    }
+    let count = change.nodes.len();
+    if count == having.values().sum::<usize>() {
+        return match change.nodes.as_slice() {
+            [node] => format!("node {node}"),
+            _ => format!("all {count} nodes"),
         };
     }
-    let is_chosen = |name: &Name| chosen.contains(name);
-    let zones: BTreeSet<_> = having
+    let mut chosen: BTreeMap<Option<&Name>, usize> = BTreeMap::new();
+    for (_, node) in change
+        .nodes
         .iter()
-        .filter(|(name, _)| is_chosen(name))
-        .map(|(_, node)| node.zone.as_ref())
-        .collect();
-    let whole = having
+        .filter_map(|name| topology.nodes().get_key_value(*name))
+    {
+        *chosen.entry(node.zone.as_ref()).or_default() += 1;
+    }
+    let whole = chosen
         .iter()
-        .all(|(name, node)| is_chosen(name) || !zones.contains(&node.zone.as_ref()));
-    if whole && !zones.contains(&None) {
-        let names: Vec<_> = zones.iter().flatten().map(|zone| zone.as_str()).collect();
+        .all(|(zone, count)| zone.is_some() && having.get(zone) == Some(count));
+    if whole {
+        let names: Vec<_> = chosen.keys().flatten().map(|zone| zone.as_str()).collect();
         let plural = if names.len() == 1 { "" } else { "s" };
         return format!("zone{plural} {} ({count} nodes)", names.join(", "));
     }
-    let named: Vec<_> = chosen
-        .iter()
-        .take(NODES_NAMED_MAX)
-        .map(|n| n.as_str())
-        .collect();
-    let more = count.saturating_sub(NODES_NAMED_MAX);
-    let more = if more > 0 {
-        format!(" and {more} more")
-    } else {
-        String::new()
+    let mut names: Vec<_> = change.nodes.iter().map(|name| name.as_str()).collect();
+    names.sort_unstable();
+    let more = match count.saturating_sub(NODES_NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
     };
-    format!("nodes {}{more}", named.join(", "))
+    names.truncate(NODES_NAMED_MAX);
+    format!("nodes {}{more}", names.join(", "))
 }
