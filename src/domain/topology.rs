@@ -416,8 +416,8 @@ mod tests {
             row("main-1", "ssh/b"),
         ];
         let topology = topology().with_polls(&polled, Some(Timestamp::UNIX_EPOCH));
-        let node = &topology.nodes()["new-1"];
         let placed = |server| {
+            let node = &topology.nodes()["new-1"];
             topology
                 .placement(node, &id(server))
                 .map(|p| (p.active, p.weight))
@@ -429,6 +429,13 @@ mod tests {
         assert_eq!(
             topology.to_string(),
             "settings, polls as of 1970-01-01T00:00:00Z"
+        );
+        let later = Timestamp::from_second(9).unwrap();
+        let again = topology.with_polls(&[], Some(later));
+        assert_eq!(
+            again.sources()[1].as_of,
+            Some(Timestamp::UNIX_EPOCH),
+            "the oldest part counts"
         );
     }
 

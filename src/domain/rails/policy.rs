@@ -8,7 +8,7 @@ use super::evaluation::{scope, target};
 use super::survey::{Change, Survey};
 use super::{Comparison, Context, Flag, Override, Rail, Refusal};
 use crate::domain::deploy::Deploy;
-use crate::domain::directive::Directive;
+use crate::domain::directive::{Desired, Directive};
 use crate::domain::key::{CANARY, Scope, Target};
 use crate::domain::name::{Name, ServerId};
 use crate::domain::settings::{RailSettings, ReasonRule, TtlRule};
@@ -192,7 +192,7 @@ fn end_refused(
     directive: &Directive,
     now: Timestamp,
 ) -> Option<String> {
-    if !directive.takes_away() {
+    if !keeps_away(directive) {
         return None;
     }
     match (directive.expiry, max) {
@@ -205,6 +205,16 @@ fn end_refused(
         )),
         (None | Some(_), _) => None,
     }
+}
+
+/// Whether a directive leaves somebody without traffic until it is changed. A ramp over nodes that
+/// goes on by itself does not: it is how a drain ends.
+fn keeps_away(directive: &Directive) -> bool {
+    let goes_on = match &directive.desired {
+        Desired::Ready { ramp, .. } => ramp.as_ref().is_some_and(|ramp| ramp.every.is_some()),
+        Desired::Drain | Desired::Maint => false,
+    };
+    directive.takes_away() && (!goes_on || directive.then.is_some())
 }
 
 /// A group's directive for the whole fleet is its lasting state.
@@ -223,7 +233,7 @@ fn reason(
         let directive = difference
             .after
             .and_then(|placed| placed.directive.as_ref().ok());
-        directive.is_some_and(Directive::takes_away)
+        directive.is_some_and(keeps_away)
     };
     let needed = match rule {
         ReasonRule::Never => false,

@@ -34,8 +34,8 @@ fn maintenance_needs_a_drain_before() {
         &[(Rail::MaintFromReady, "from 2026-11-30T10:01:00Z")],
     );
     // What was to come anyway is not this write's doing.
-    let renamed = later.replace("{\"state\":\"ready\"", "{\"by\":\"a\",\"state\":\"ready\"");
-    check_keys(&[(CANARY_STATE, &later)], &[(CANARY_STATE, &renamed)], &[]);
+    let slower = later.replace("\"state\":\"ready\"", "\"state\":\"ready\",\"weight\":50");
+    check_keys(&[(CANARY_STATE, &later)], &[(CANARY_STATE, &slower)], &[]);
 }
 
 #[test]
@@ -74,6 +74,14 @@ fn many_rows_need_a_typed_sentence() {
             ..told(Some("move"), yes)
         },
         &refused,
+    );
+    let rails = rails.replace("\"many_rows\":1", "\"many_rows\":2");
+    check(
+        &Write {
+            rails: &rails,
+            ..write.clone()
+        },
+        &[],
     );
     // More than half, whatever number.
     let rails = r#"{"floors":{"default":0}}"#;
@@ -183,6 +191,34 @@ fn a_running_deploy_never_locks_ready() {
             &[],
         );
     }
+    // What was to come anyway is not this write's doing.
+    let plan = |after: &str| {
+        format!(
+            r#"{{"state":"ready","then":{{"state":"drain","after":"{after}"}},"since":"{NOW}"}}"#
+        )
+    };
+    let (sooner, later) = (plan("1h"), plan("2h"));
+    let (sooner, later) = (
+        [(CANARY_STATE, sooner.as_str())],
+        [(CANARY_STATE, later.as_str())],
+    );
+    check(
+        &Write {
+            before: &sooner,
+            changes: &later,
+            ..write.clone()
+        },
+        &[],
+    );
+    let locked = [(Rail::DeployLock, "canary_web/cny")];
+    check(
+        &Write {
+            before: &later,
+            changes: &sooner,
+            ..write
+        },
+        &locked,
+    );
 }
 
 #[test]
@@ -190,11 +226,17 @@ fn an_end_is_demanded_where_the_settings_say_so() {
     let rails = r#"{"ttl":{"required":true,"max":"1h"}}"#;
     let until = |time: &str| format!(r#"{{"state":"drain","until":"2026-11-30T{time}Z"}}"#);
     let zone = "zones/us-b/canary-state";
+    let held = r#"{"state":"ready","ramp":{"by":"nodes","steps":[5]}}"#.to_owned();
+    let slowly = format!(
+        r#"{{"state":"ready","ramp":{{"by":"nodes","steps":[5],"every":"1m"}},"since":"{NOW}"}}"#
+    );
     for (path, value, refused) in [
         (zone, "drain", Some("needs an end: --ttl")),
         (zone, &until("11:00:00"), None),
         (zone, &until("11:00:01"), Some("ttl.max allows 1h")),
         (zone, "ready", None),
+        (zone, &slowly, None),
+        (zone, &held, Some("needs an end: --ttl")),
         (CANARY_STATE, "drain", None),
         (
             "server-overrides/canary_web/cny",
