@@ -18,9 +18,16 @@ pub(super) struct Finding<'a> {
     pub(super) text: String,
 }
 
-/// A backend at one moment, in one of the two snapshots.
+/// A backend at one moment, in one of the two snapshots: with servers that HAProxy keeps as they
+/// are, whatever that is, taken as closed and as open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Standing {
+    surely: Count,
+    perhaps: Count,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Count {
     can_serve: usize,
     canary_alone: bool,
     zones_out: usize,
@@ -34,6 +41,9 @@ struct Look {
     /// Whether what is seen down is taken as down.
     seen: bool,
 }
+
+/// Whether a server counts: [`Look::serves`] or [`Look::may_serve`].
+type Serves = fn(Look, &Member<'_>) -> bool;
 
 /// The worst moments of a station.
 struct Worst {
@@ -64,8 +74,8 @@ pub(super) fn judge<'a>(
                 seen,
             };
             let standing = station.standing(look);
-            if seen && standing.can_serve < capacity.next {
-                capacity.next = standing.can_serve;
+            if seen && standing.surely.can_serve < capacity.next {
+                capacity.next = standing.surely.can_serve;
                 capacity.at = at;
             }
             for rail in broken(before, standing, floor) {
@@ -77,21 +87,19 @@ pub(super) fn judge<'a>(
     (capacity, worst.iter().map(finding).collect())
 }
 
-/// The rails that a write breaks: what is so without it is not its fault.
+/// The rails that a write breaks: what is so without it is not its fault. A server that HAProxy
+/// keeps as it is counts for nothing, and still its drain makes something worse.
 fn broken(before: Standing, after: Standing, floor: usize) -> Vec<Rail> {
+    let worse = |is_worse: fn(Count, Count) -> bool| {
+        is_worse(before.surely, after.surely) || is_worse(before.perhaps, after.perhaps)
+    };
+    let fewer = worse(|before, after| after.can_serve < before.can_serve);
+    let alone = worse(|before, after| after.canary_alone && !before.canary_alone);
+    let out = worse(|before, after| after.zones_out > before.zones_out);
     let rails = [
-        (
-            Rail::Floor,
-            after.can_serve < floor && after.can_serve < before.can_serve,
-        ),
-        (
-            Rail::CanaryAlone,
-            after.canary_alone && !before.canary_alone,
-        ),
-        (
-            Rail::SecondZone,
-            after.zones_out >= 2 && after.zones_out > before.zones_out,
-        ),
+        (Rail::Floor, fewer && after.surely.can_serve < floor),
+        (Rail::CanaryAlone, alone && after.surely.canary_alone),
+        (Rail::SecondZone, out && after.surely.zones_out >= 2),
     ];
     let broken = rails.into_iter().filter(|(_, is_broken)| *is_broken);
     broken.map(|(rail, _)| rail).collect()
@@ -107,8 +115,8 @@ fn note(worst: &mut Vec<Worst>, rail: Rail, look: Look, standing: Standing) {
     match worst.iter_mut().find(|known| known.rail == rail) {
         None => worst.push(new),
         Some(known) => {
-            let is_worse = standing.can_serve < known.standing.can_serve
-                || standing.zones_out > known.standing.zones_out;
+            let (is, was) = (standing.surely, known.standing.surely);
+            let is_worse = is.can_serve < was.can_serve || is.zones_out > was.zones_out;
             if is_worse {
                 *known = new;
             }
@@ -142,8 +150,8 @@ impl<'a> Station<'a> {
         Capacity {
             backend: Name::parse(self.backend).expect("the backend of a server id is a name"),
             zone: self.zone.cloned(),
-            now: self.standing(look(before)).can_serve,
-            next: self.standing(look(after)).can_serve,
+            now: self.standing(look(before)).surely.can_serve,
+            next: self.standing(look(after)).surely.can_serve,
             at: now,
             of: self.counted().count(),
             floor,
@@ -151,17 +159,20 @@ impl<'a> Station<'a> {
     }
 
     fn standing(&self, look: Look) -> Standing {
-        let serving = self.counted().filter(|member| look.serves(member));
+        let count = |serves: Serves| Count {
+            can_serve: self.counted().filter(|m| serves(look, m)).count(),
+            canary_alone: self.canary_alone(look, serves),
+            zones_out: self.zones_out(look, serves).len(),
+        };
         Standing {
-            can_serve: serving.count(),
-            canary_alone: self.canary_alone(look),
-            zones_out: self.zones_out(look).len(),
+            surely: count(Look::serves),
+            perhaps: count(Look::may_serve),
         }
     }
 
     /// Whether all traffic goes to the canary: HAProxy takes backup servers only when no active one
-    /// can serve. A canary that may serve counts here, and others only when they surely do.
-    fn canary_alone(&self, look: Look) -> bool {
+    /// can serve. A canary that may serve counts here.
+    fn canary_alone(&self, look: Look, serves: Serves) -> bool {
         if self.is_canary_only() {
             return false;
         }
@@ -171,7 +182,7 @@ impl<'a> Station<'a> {
                     .iter()
                     .filter(move |m| m.placement.active == active)
             };
-            let others = of_rank().any(|member| !member.canary && look.serves(member));
+            let others = of_rank().any(|member| !member.canary && serves(look, member));
             let canary = of_rank().any(|member| member.canary && look.may_serve(member));
             (others, canary)
         });
@@ -182,7 +193,7 @@ impl<'a> Station<'a> {
     }
 
     /// The zones of which no server can serve, where they are several.
-    fn zones_out(&self, look: Look) -> Vec<&'a Name> {
+    fn zones_out(&self, look: Look, serves: Serves) -> Vec<&'a Name> {
         let with_zone = || {
             let members = self.counted().filter(|m| m.placement.weight > 0);
             members.filter_map(|m| Some((m.row.zone.as_ref()?, m)))
@@ -193,7 +204,7 @@ impl<'a> Station<'a> {
         if zones.len() < 2 {
             return Vec::new();
         }
-        zones.retain(|zone| !with_zone().any(|(other, m)| other == *zone && look.serves(m)));
+        zones.retain(|zone| !with_zone().any(|(other, m)| other == *zone && serves(look, m)));
         zones
     }
 
@@ -207,7 +218,7 @@ impl<'a> Station<'a> {
             Rail::CanaryAlone => "only the canary would take traffic".to_owned(),
             Rail::SecondZone => {
                 let zones: Vec<_> = self
-                    .zones_out(*look)
+                    .zones_out(*look, Look::serves)
                     .iter()
                     .map(ToString::to_string)
                     .collect();
@@ -222,7 +233,7 @@ impl<'a> Station<'a> {
             | Rail::Reason
             | Rail::TooFarAhead => format!(
                 "{} of {} servers could serve, the floor is {floor}",
-                standing.can_serve,
+                standing.surely.can_serve,
                 self.counted().count()
             ),
         };

@@ -242,3 +242,47 @@ fn what_lies_too_far_ahead_is_refused() {
     check_keys(&[], &keys[..5], &[]);
     check_keys(&[], &keys, &[(Rail::TooFarAhead, "web/b")]);
 }
+
+/// A value that cannot be read freezes the row, and HAProxy may well serve with it.
+#[test]
+fn what_is_frozen_is_not_counted_on_and_not_drained_for_it() {
+    let oops = |key| (key, "oops");
+    let solo = "server-overrides/solo/a";
+    check_keys(
+        &[oops(solo)],
+        &[(solo, "drain")],
+        &[(Rail::Floor, "solo/a")],
+    );
+    check_keys(&[], &[oops(solo)], &[(Rail::Floor, "solo/a")]);
+    check_keys(&[oops(solo)], &[(solo, "ready")], &[]);
+    check_keys(&[oops(solo)], &[(solo, "wrong")], &[]);
+    check_keys(
+        &[oops(B)],
+        &[(B, "drain")],
+        &[(Rail::CanaryAlone, "zone us-b")],
+    );
+    check_keys(
+        &[CANARY_DRAINED, (B, "drain"), oops(C)],
+        &[(C, "drain")],
+        &[(Rail::SecondZone, "us-b, us-c")],
+    );
+    check_keys(&[CANARY_DRAINED, (B, "drain"), oops(C)], &[(D, "40%")], &[]);
+    // Of the canary it is not known that it is closed.
+    check_keys(
+        &[oops(CANARY_STATE)],
+        &[(B, "drain")],
+        &[(Rail::CanaryAlone, "zone us-b")],
+    );
+}
+
+/// Two nodes of one zone that a ramp takes in at different steps do not stand for each other.
+#[test]
+fn a_node_that_a_ramp_leaves_out_is_judged_for_itself() {
+    let ramp = format!(
+        r#"{{"state":"ready","since":"{NOW}","ramp":{{"by":"nodes","steps":[75],"every":"1m","nodes":["lb-b1","lb-c1","lb-d1","lb-b2"]}}}}"#
+    );
+    let solo = "server-overrides/solo/a";
+    check_keys(&[], &[(solo, &ramp)], &[(Rail::Floor, "zone us-b")]);
+    let all = ramp.replace("75", "76");
+    check_keys(&[], &[(solo, &all)], &[]);
+}
