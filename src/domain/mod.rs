@@ -25,5 +25,6 @@ pub mod selector;
 pub mod sentinel;
 pub mod settings;
 pub mod snapshot;
+pub mod statement;
 pub mod topology;
 pub mod word;

@@ -10,6 +10,8 @@ mod balancer;
 mod consul_faults;
 mod crowd;
 mod folder_contract;
+mod full_disk;
+mod herd;
 mod http_drip;
 mod kv_faults;
 mod kv_sizes;
