@@ -68,7 +68,7 @@ fn check_topology(topology: &Topology) {
     let fleet = Fleet::example();
     let mut rows = 0;
     for (node, backend, server) in fleet.enrolled_rows() {
-        let id = ServerId::parse(&format!("{backend}/{}", server.name)).unwrap();
+        let id = ServerId::parse(&format!("{backend}/{}", server.name)).expect("a server id");
         let placement = topology.placement(&topology.nodes()[node.name.as_str()], &id);
         let active = server.active == Active::Always || server.zone.as_ref() == Some(&node.zone);
         assert_eq!(

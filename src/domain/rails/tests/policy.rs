@@ -83,11 +83,14 @@ fn many_rows_need_a_typed_sentence() {
         },
         &[],
     );
-    // More than half, whatever number.
+}
+
+#[test]
+fn more_than_half_of_the_rows_are_many() {
     let rails = r#"{"floors":{"default":0}}"#;
     let four = [
-        changes[0],
-        changes[1],
+        ("server-overrides/solo/a", "drain"),
+        ("server-overrides/mixed/enrolled", "drain"),
         (B, "drain"),
         ("server-overrides/solo/zero", "drain"),
     ];
