@@ -19,6 +19,8 @@ use super::settings::{NodeSettings, Row, Settings};
 pub struct Topology {
     rows: BTreeMap<ServerId, Row>,
     nodes: BTreeMap<Name, Node>,
+    /// Rows that no settings name, and what does: they stand only on nodes that say so themselves.
+    beyond: BTreeMap<ServerId, SourceKind>,
     sources: Vec<Source>,
 }
 
@@ -31,6 +33,8 @@ pub struct Node {
     pub role: Option<Name>,
     /// The rows that it has, where its own polls or files say so; `None`: those of its role.
     pub rows: Option<Arc<BTreeMap<ServerId, Placement>>>,
+    /// The rows that it polls and that no settings name.
+    pub also: Arc<BTreeSet<ServerId>>,
     /// The rows that it sees down.
     pub down: Arc<BTreeSet<ServerId>>,
 }
@@ -104,51 +108,68 @@ impl Topology {
         let mut topology = Self {
             rows: settings.rows.clone(),
             nodes: settings.nodes.iter().map(node).collect(),
+            beyond: BTreeMap::new(),
             sources: Vec::new(),
         };
         topology.note(SourceKind::Settings, as_of);
         topology
     }
 
-    /// Adds the nodes that are seen polling and stand in no settings. Such a node has the rows that
-    /// it polls, placed as the settings say, and is taken to stand in the zone that it names.
+    /// Adds the nodes and rows that are seen polling and stand in no settings. Such a node has the
+    /// rows that it polls, placed as the settings say, and stands in the zone that it names. Such a
+    /// row can be selected and written, and nobody counts on it: its groups and weight are not known.
     #[must_use]
     pub fn with_polls(mut self, polled: &[PolledRow], as_of: Option<Timestamp>) -> Self {
-        let mut found: BTreeMap<&Name, (Option<&Name>, BTreeSet<&ServerId>)> = BTreeMap::new();
-        for row in polled.iter().filter(|r| !self.nodes.contains_key(&r.node)) {
-            let (zone, rows) = found.entry(&row.node).or_default();
-            *zone = zone.or(row.zone.as_ref());
-            rows.insert(&row.server);
-        }
-        let found: Vec<_> = found.into_iter().collect();
-        for (name, (zone, servers)) in found {
-            let placed = servers.into_iter().map(|id| {
-                let placement = self
-                    .rows
-                    .get(id)
-                    .map_or(Placement::UNKNOWN, |row| Placement {
-                        active: row.is_active_in(zone),
-                        weight: row.weight,
-                    });
-                (id.clone(), placement)
-            });
-            let node = Node {
-                zone: zone.cloned(),
-                rows: Some(Arc::new(placed.collect())),
+        for row in polled {
+            if !self.rows.contains_key(&row.server) {
+                let unknown = Row {
+                    weight: Placement::UNKNOWN.weight,
+                    ..Row::default()
+                };
+                self.rows.insert(row.server.clone(), unknown);
+                self.beyond.insert(row.server.clone(), SourceKind::Polls);
+            }
+            let new = || Node {
+                zone: row.zone.clone(),
+                rows: Some(Arc::default()),
                 ..Node::default()
             };
-            self.nodes.insert(name.clone(), node);
+            let node = self.nodes.entry(row.node.clone()).or_insert_with(new);
+            let placement = Placement::of(&self.rows[&row.server], node);
+            match &mut node.rows {
+                Some(rows) => {
+                    Arc::make_mut(rows)
+                        .entry(row.server.clone())
+                        .or_insert(placement);
+                }
+                None if self.beyond.contains_key(&row.server) => {
+                    Arc::make_mut(&mut node.also).insert(row.server.clone());
+                }
+                None => {}
+            }
         }
         self.note(SourceKind::Polls, as_of);
         self
     }
 
-    /// Adds a node with exactly these rows, or replaces what was known of it: what its HAProxy
-    /// files say. `node.rows` and `node.down` of other sources are kept where these are empty.
+    /// Adds a node with exactly the rows of `node.rows`, or replaces what was known of it: what its
+    /// HAProxy files say. `rows` describes those that no settings name; one that neither does is of
+    /// no group.
     #[must_use]
-    pub fn with_node(mut self, name: Name, node: Node, as_of: Option<Timestamp>) -> Self {
+    pub fn with_node(
+        mut self,
+        name: Name,
+        node: Node,
+        rows: &BTreeMap<ServerId, Row>,
+        as_of: Option<Timestamp>,
+    ) -> Self {
         for id in node.rows.iter().flat_map(|rows| rows.keys()) {
-            self.rows.entry(id.clone()).or_default();
+            let is_polled = self.beyond.get(id) == Some(&SourceKind::Polls);
+            if is_polled || !self.rows.contains_key(id) {
+                let row = rows.get(id).cloned().unwrap_or_default();
+                self.rows.insert(id.clone(), row);
+                self.beyond.insert(id.clone(), SourceKind::Files);
+            }
         }
         self.nodes.insert(name, node);
         self.note(SourceKind::Files, as_of);
@@ -209,6 +230,12 @@ impl Topology {
         &self.rows
     }
 
+    /// Whether a row's weight and groups are known: from more than its polls.
+    #[must_use]
+    pub fn describes(&self, server: &ServerId) -> bool {
+        self.rows.contains_key(server) && self.beyond.get(server) != Some(&SourceKind::Polls)
+    }
+
     /// The known nodes.
     #[must_use]
     pub const fn nodes(&self) -> &BTreeMap<Name, Node> {
@@ -261,12 +288,12 @@ impl Topology {
             return rows.get(server).copied();
         }
         let row = self.rows.get(server)?;
-        let here =
-            row.roles.is_empty() || node.role.as_ref().is_some_and(|r| row.roles.contains(r));
-        here.then(|| Placement {
-            active: row.is_active_in(node.zone.as_ref()),
-            weight: row.weight_on(node.role.as_ref()),
-        })
+        let here = if self.beyond.contains_key(server) {
+            node.also.contains(server)
+        } else {
+            row.roles.is_empty() || node.role.as_ref().is_some_and(|r| row.roles.contains(r))
+        };
+        here.then(|| Placement::of(row, node))
     }
 
     /// The nodes, those together that have the same rows placed the same and see the same ones
@@ -277,12 +304,17 @@ impl Topology {
             Option<&'a Name>,
             Option<&'a Name>,
             Option<&'a BTreeMap<ServerId, Placement>>,
-            &'a BTreeSet<ServerId>,
+            [&'a BTreeSet<ServerId>; 2],
         );
         let mut kinds: BTreeMap<Key<'_>, Kind<'_>> = BTreeMap::new();
         for (name, node) in &self.nodes {
             let zone = node.zone.as_ref();
-            let key = (zone, node.role.as_ref(), node.rows.as_deref(), &*node.down);
+            let key = (
+                zone,
+                node.role.as_ref(),
+                node.rows.as_deref(),
+                [&*node.also, &*node.down],
+            );
             let nodes = Vec::new();
             let kind = kinds.entry(key).or_insert(Kind { zone, node, nodes });
             kind.nodes.push(name);
@@ -300,6 +332,13 @@ impl Topology {
 }
 
 impl Placement {
+    fn of(row: &Row, node: &Node) -> Self {
+        Self {
+            active: row.is_active_in(node.zone.as_ref()),
+            weight: row.weight_on(node.role.as_ref()),
+        }
+    }
+
     /// Of a row that is polled and that nothing else says anything about: nobody counts on it.
     const UNKNOWN: Self = Self {
         active: true,
@@ -344,118 +383,4 @@ pub(super) fn known(names: &BTreeSet<&Name>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SETTINGS: &str = r#"{"rows":[
-        {"server":"web/b","zone":"us-east1-b"},{"server":"web/c","zone":"us-east1-c"},
-        {"server":"web/cny","groups":["canary"],"weight":5,"role_weights":{"ci":0}},
-        {"server":"ssh/b","zone":"us-east1-b","roles":["main"]}],
-        "nodes":[{"name":"main-1","zone":"us-east1-b","role":"main"},
-                 {"name":"main-2","zone":"us-east1-b","role":"main"},
-                 {"name":"main-3","zone":"us-east1-c","role":"main"},
-                 {"name":"ci-1","zone":"us-east1-b","role":"ci"},
-                 {"name":"far-1","zone":"us-west1-c"}]}"#;
-
-    fn topology() -> Topology {
-        let (settings, _) = Settings::parse(SETTINGS.as_bytes()).unwrap();
-        Topology::from_settings(&settings, None)
-    }
-
-    fn name(text: &str) -> Name {
-        Name::parse(text).unwrap()
-    }
-
-    fn id(text: &str) -> ServerId {
-        ServerId::parse(text).unwrap()
-    }
-
-    #[test]
-    fn a_row_is_active_on_the_nodes_of_its_zone_and_a_backup_elsewhere() {
-        let topology = topology();
-        for (node, server, placement) in [
-            ("main-1", "web/b", Some((true, 100))),
-            ("main-3", "web/b", Some((false, 100))),
-            ("main-3", "web/cny", Some((true, 5))),
-            ("ci-1", "web/cny", Some((true, 0))),
-            ("ci-1", "ssh/b", None),
-            ("far-1", "ssh/b", None),
-            ("far-1", "web/c", Some((false, 100))),
-        ] {
-            let placed = topology.placement(&topology.nodes()[node], &id(server));
-            let placed = placed.map(|p| (p.active, p.weight));
-            assert_eq!(placed, placement, "{server} on {node}");
-        }
-    }
-
-    #[test]
-    fn nodes_that_look_the_same_are_one_kind() {
-        let count = |topology: &Topology| topology.kinds().len();
-        assert_eq!(count(&topology()), 4);
-        let seen = |down| Observation {
-            node: name("main-1"),
-            server: id("web/b"),
-            down,
-        };
-        let down = topology().with_observed(&[seen(true)], None);
-        assert_eq!(count(&down), 5);
-        assert_eq!(count(&down.with_observed(&[seen(false)], None)), 4);
-    }
-
-    #[test]
-    fn a_node_that_only_polls_has_the_rows_that_it_polls() {
-        let row = |node: &str, server: &str| PolledRow {
-            server: id(server),
-            node: name(node),
-            zone: Some(name("us-east1-c")),
-            told: None,
-        };
-        let polled = [
-            row("new-1", "web/c"),
-            row("new-1", "web/odd"),
-            row("main-1", "ssh/b"),
-        ];
-        let topology = topology().with_polls(&polled, Some(Timestamp::UNIX_EPOCH));
-        let placed = |server| {
-            let node = &topology.nodes()["new-1"];
-            topology
-                .placement(node, &id(server))
-                .map(|p| (p.active, p.weight))
-        };
-        assert_eq!(placed("web/c"), Some((true, 100)));
-        assert_eq!(placed("web/odd"), Some((true, 0)), "nobody counts on it");
-        assert_eq!(placed("web/b"), None);
-        assert_eq!(topology.nodes()["main-1"].rows, None, "settings say more");
-        assert_eq!(
-            topology.to_string(),
-            "settings, polls as of 1970-01-01T00:00:00Z"
-        );
-        let later = Timestamp::from_second(9).unwrap();
-        let again = topology.with_polls(&[], Some(later));
-        assert_eq!(
-            again.sources()[1].as_of,
-            Some(Timestamp::UNIX_EPOCH),
-            "the oldest part counts"
-        );
-    }
-
-    #[test]
-    fn a_zone_is_found_by_its_name_or_a_single_end() {
-        let check = |text: &str, expected: Result<&str, &str>| match (
-            topology().zone_named(text),
-            expected,
-        ) {
-            (Ok(zone), Ok(expected)) => assert_eq!(zone.as_str(), expected),
-            (Err(error), Err(expected)) => assert!(error.contains(expected), "{error}"),
-            (got, _) => panic!("{text}: {got:?}"),
-        };
-        check("us-east1-c", Ok("us-east1-c"));
-        check("b", Ok("us-east1-b"));
-        check("c", Err("may be us-east1-c or us-west1-c"));
-        check("e", Err("known are us-east1-b, us-east1-c, us-west1-c"));
-        check("east1-b", Err("known are"));
-        check("", Err("known are"));
-        let nothing = Topology::default().zone_named("b").unwrap_err();
-        assert!(nothing.contains("settings.nodes is empty"), "{nothing}");
-    }
-}
+mod tests;

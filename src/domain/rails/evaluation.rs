@@ -146,8 +146,8 @@ fn unknown_targets(differences: &[Difference<'_>], topology: &Topology) -> Vec<S
     let mut texts = BTreeSet::new();
     for difference in differences {
         match target(difference) {
-            Some(Target::Server(id)) if !topology.rows().contains_key(id) => {
-                texts.insert(format!("{id} is no known row: no rail looks at it"));
+            Some(Target::Server(id)) if !topology.describes(id) => {
+                texts.insert(format!("{id} stands in no settings: no rail counts on it"));
             }
             Some(Target::Group(group))
                 if !topology.rows().values().any(|r| r.groups.contains(group)) =>

@@ -210,7 +210,7 @@ fn what_is_not_known_is_said() {
     };
     check(
         &[("server-overrides/web/x", "drain")],
-        "web/x is no known row",
+        "web/x stands in no settings",
     );
     check(
         &[("group-states/git", "drain")],
