@@ -169,8 +169,7 @@ impl Comparison {
         decision.answer.words()
     }
 
-    /// The request as this row sends it, so far as it is known: in which order it names its groups,
-    /// and its weight, is not.
+    /// The request as this row sends it, so far as it is known: the weight that it states is not.
     fn line(&self, server: &ServerId, polled: Option<&PolledRow>) -> String {
         let mut line = server.to_string();
         for group in self.groups(server).into_iter().flatten().take(GROUPS_MAX) {
@@ -191,11 +190,11 @@ impl Comparison {
         line
     }
 
-    fn groups(&self, server: &ServerId) -> Option<&BTreeSet<Name>> {
+    fn groups(&self, server: &ServerId) -> Option<&[Name]> {
         let of = |snapshot: &'_ Snapshot| snapshot.settings.rows.contains_key(server);
         let snapshots = std::iter::once(&self.after).chain(&self.before);
         let snapshot = snapshots.into_iter().find(|snapshot| of(snapshot))?;
-        snapshot.settings.rows.get(server)
+        Some(&snapshot.settings.rows.get(server)?.groups)
     }
 }
 

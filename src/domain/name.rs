@@ -116,6 +116,12 @@ impl ServerId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Backend and server.
+    #[must_use]
+    pub fn parts(&self) -> (&str, &str) {
+        self.0.split_once('/').expect("a server id holds one slash")
+    }
 }
 
 impl Borrow<str> for Name {

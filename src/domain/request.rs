@@ -10,7 +10,7 @@
 
 use thiserror::Error;
 
-use super::name::{self, NameError};
+use super::name::{self, NameError, ServerId};
 
 /// The longest request in bytes, its line end included.
 pub const REQUEST_BYTES_MAX: usize = 1_024;
@@ -129,6 +129,26 @@ impl<'a> Request<'a> {
     #[must_use]
     pub fn groups(&self) -> &[&'a str] {
         &self.groups[..self.groups_len]
+    }
+
+    /// The request of a known row, as far as a request may name groups: [`GROUPS_MAX`].
+    #[must_use]
+    pub fn of(
+        server: &'a ServerId,
+        groups: impl IntoIterator<Item = &'a str>,
+        zone: Option<&'a str>,
+        base: Option<u16>,
+    ) -> Self {
+        let mut request = Self {
+            zone,
+            base,
+            ..Self::bare(server.as_str())
+        };
+        for (slot, group) in request.groups.iter_mut().zip(groups) {
+            *slot = group;
+            request.groups_len += 1;
+        }
+        request
     }
 
     const fn bare(server: &'a str) -> Self {

@@ -1,20 +1,39 @@
 //! The key `settings`: what the fleet looks like, and what a careless hand may not do.
+//!
+//! The replicas follow the guard, so a fault elsewhere must not switch it off: `nodes`, `rails` and
+//! the shape of a row are read apart, and what is wrong there is a [fault](Settings::faults). The
+//! commands write nothing until it is mended.
 
 use std::collections::{BTreeMap, BTreeSet};
-
-use serde::Deserialize;
 
 use super::directive::Directive;
 use super::key::{CANARY, DirectiveKey, Scope, Target};
 use super::name::{Name, ServerId};
+
+pub use self::rails::{Floors, History, MANY_ROWS, RailSettings, ReasonRule, TtlRule};
+
+mod rails;
+mod wire;
+
+/// HAProxy's largest configured weight.
+pub const WEIGHT_MAX: u16 = 256;
+/// A row's configured weight where the settings do not say it.
+pub const WEIGHT_DEFAULT: u16 = 100;
 
 /// Fleet-wide settings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
     /// Rule of the snapshot against one careless write.
     pub guard: Option<Guard>,
-    /// Known rows: each server and the groups it belongs to.
-    pub rows: BTreeMap<ServerId, BTreeSet<Name>>,
+    /// Known rows.
+    pub rows: BTreeMap<ServerId, Row>,
+    /// Known HAProxy nodes.
+    pub nodes: BTreeMap<Name, NodeSettings>,
+    /// What the commands refuse.
+    pub rails: RailSettings,
+    /// What cannot be read beside the guard, for the person who wrote it: these parts are as if
+    /// they were not there.
+    pub faults: Vec<String>,
 }
 
 /// What needs `by`, `reason` and `force` in a JSON directive.
@@ -26,29 +45,46 @@ pub struct Guard {
     pub rows_max: Option<usize>,
 }
 
-#[derive(Deserialize)]
-struct Wire {
-    guard: Option<WireGuard>,
-    #[serde(default)]
-    rows: Vec<WireRow>,
-    #[serde(flatten)]
-    others: BTreeMap<String, serde_json::Value>,
+/// One server of one backend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Its groups, in the order in which its `agent-send` names them; default none.
+    pub groups: Vec<Name>,
+    /// The zone that the server stands in; default none: everywhere.
+    pub zone: Option<Name>,
+    /// Its configured weight, 0 to [`WEIGHT_MAX`]; default [`WEIGHT_DEFAULT`]. A server of weight 0
+    /// gets no new traffic, whatever its state.
+    pub weight: u16,
+    /// The same for the nodes of single roles.
+    pub role_weights: BTreeMap<Name, u16>,
+    /// On which nodes it is a `backup` server; default [`Backup::OtherZones`] with a zone, otherwise
+    /// [`Backup::Never`].
+    pub backup: Backup,
+    /// The roles of the nodes that have this row; default none: all nodes.
+    pub roles: BTreeSet<Name>,
+    /// Whether its agent check follows this program; false for a row that is not enrolled or asks
+    /// with `mode=shadow`. Default true.
+    pub agent: bool,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WireGuard {
-    #[serde(default)]
-    groups: Vec<String>,
-    rows_max: Option<usize>,
+/// On which nodes a server is a `backup` server: it serves only when no active one can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Backup {
+    /// On none.
+    Never,
+    /// On the nodes of every zone but its own.
+    OtherZones,
+    /// On all.
+    Always,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WireRow {
-    server: String,
-    #[serde(default)]
-    groups: Vec<String>,
+/// One HAProxy node.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct NodeSettings {
+    /// The zone that it stands in.
+    pub zone: Option<Name>,
+    /// What it is for, such as `main` or `ci`.
+    pub role: Option<Name>,
 }
 
 impl Settings {
@@ -56,31 +92,10 @@ impl Settings {
     /// a later command line, and are no reason to give up the guard.
     ///
     /// # Errors
-    /// Text for the person who wrote the value.
+    /// Text for the person who wrote the value, when the guard, or the servers and groups of the
+    /// rows, cannot be read.
     pub fn parse(value: &[u8]) -> Result<(Self, Vec<String>), String> {
-        let wire: Wire = serde_json::from_slice(value).map_err(|error| error.to_string())?;
-        let guard = wire.guard.map(|guard| -> Result<_, String> {
-            Ok(Guard {
-                groups: names("guard.groups", &guard.groups)?,
-                rows_max: guard.rows_max,
-            })
-        });
-        let mut rows = BTreeMap::new();
-        for row in &wire.rows {
-            let bad = |error| format!("rows: server {:?}: {error}", row.server);
-            let server = ServerId::parse(&row.server).map_err(bad)?;
-            if rows
-                .insert(server, names("rows: groups", &row.groups)?)
-                .is_some()
-            {
-                return Err(format!("rows: server {:?} stands there twice", row.server));
-            }
-        }
-        let settings = Self {
-            guard: guard.transpose()?,
-            rows,
-        };
-        Ok((settings, wire.others.into_keys().collect()))
+        wire::read(value)
     }
 
     /// Why the guard refuses a directive; `None` when it does not.
@@ -107,17 +122,18 @@ impl Settings {
             Target::Group(group) => self
                 .rows
                 .values()
-                .filter(|groups| groups.contains(group))
+                .filter(|row| row.groups.contains(group))
                 .count(),
             Target::Server(id) => {
-                let groups = self.rows.get(id);
-                let protected = groups.and_then(|gs| gs.iter().find(|g| guard.groups.contains(*g)));
+                let row = self.rows.get(id);
+                let protected =
+                    row.and_then(|row| row.groups.iter().find(|g| guard.groups.contains(*g)));
                 if let Some(group) = protected {
                     return Some(format!(
                         "{id} is of the group {group}, protected by settings.guard"
                     ));
                 }
-                usize::from(groups.is_some())
+                usize::from(row.is_some())
             }
         };
         let rows_max = guard.rows_max.filter(|&max| rows > max)?;
@@ -133,9 +149,43 @@ fn is_canary_state(key: &DirectiveKey) -> bool {
     canary && key.scope == Scope::Fleet
 }
 
-fn names(field: &str, texts: &[String]) -> Result<BTreeSet<Name>, String> {
-    let name = |text: &String| Name::parse(text).map_err(|e| format!("{field}: {text:?}: {e}"));
-    texts.iter().map(name).collect()
+impl Default for Row {
+    fn default() -> Self {
+        Self {
+            groups: Vec::new(),
+            zone: None,
+            weight: WEIGHT_DEFAULT,
+            role_weights: BTreeMap::new(),
+            backup: Backup::Never,
+            roles: BTreeSet::new(),
+            agent: true,
+        }
+    }
+}
+
+impl Row {
+    /// Whether it is of a group.
+    #[must_use]
+    pub fn is_of(&self, group: &str) -> bool {
+        self.groups.iter().any(|known| known.as_str() == group)
+    }
+
+    /// Its configured weight on the nodes of a role.
+    #[must_use]
+    pub fn weight_on(&self, role: Option<&Name>) -> u16 {
+        let own = role.and_then(|role| self.role_weights.get(role));
+        own.copied().unwrap_or(self.weight)
+    }
+
+    /// Whether it is an active server, not a backup, on the nodes of a zone.
+    #[must_use]
+    pub fn is_active_in(&self, zone: Option<&Name>) -> bool {
+        match self.backup {
+            Backup::Never => true,
+            Backup::OtherZones => self.zone.is_some() && self.zone.as_ref() == zone,
+            Backup::Always => false,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -232,6 +282,94 @@ mod tests {
         ] {
             let error = Settings::parse(value.as_bytes()).unwrap_err();
             assert!(error.contains(text), "{error}");
+        }
+    }
+
+    #[test]
+    fn rows_nodes_and_rails_have_the_documented_defaults() {
+        let name = |text| Name::parse(text).unwrap();
+        let value = r#"{"rows":[
+            {"server":"web/b","zone":"us-b","groups":["z","a","z"]},
+            {"server":"web/cny","groups":["canary"],"weight":5,"role_weights":{"ci":0},"roles":["main","ci"]},
+            {"server":"web/old","zone":"us-b","backup":"always","agent":false,"colour":1}],
+            "nodes":[{"name":"lb-1","zone":"us-b","role":"ci","rack":7},{"name":"lb-2"}],
+            "rails":{"floors":{"backends":{"web":2}},"ttl":{"max":"7d"},"speed":3}}"#;
+        let (settings, unknown) = Settings::parse(value.as_bytes()).unwrap();
+        assert_eq!(settings.faults, Vec::<String>::new());
+        let expected = [
+            "rows: server \"web/old\": colour",
+            "nodes: \"lb-1\": rack",
+            "rails.speed",
+        ];
+        assert_eq!(unknown, expected);
+        let [main, canary, old] = ["web/b", "web/cny", "web/old"].map(|id| &settings.rows[id]);
+        assert_eq!(main.groups, [name("z"), name("a")], "the order counts");
+        assert_eq!(main.weight_on(Some(&name("ci"))), WEIGHT_DEFAULT);
+        assert!(main.is_active_in(Some(&name("us-b"))) && !main.is_active_in(None));
+        assert_eq!(canary.weight_on(Some(&name("ci"))), 0);
+        assert_eq!(canary.weight_on(Some(&name("main"))), 5);
+        assert!(canary.is_active_in(None) && canary.agent && !old.agent);
+        assert!(!old.is_active_in(Some(&name("us-b"))));
+        assert_eq!(settings.nodes["lb-1"].role, Some(name("ci")));
+        let floors = &settings.rails.floors;
+        let floor = |backend, canary_only| floors.of(backend, canary_only);
+        assert_eq!(
+            [floor("web", true), floor("api", false), floor("api", true)],
+            [2, 1, 0]
+        );
+        assert_eq!(
+            settings.rails.ttl.max,
+            Some(std::time::Duration::from_hours(7 * 24))
+        );
+        assert!(settings.rails.stages["cny"].contains("canary"));
+    }
+
+    #[test]
+    fn a_fault_beside_the_guard_leaves_the_guard_standing() {
+        for (field, text) in [
+            (r#""nodes":{}"#, "nodes: invalid type"),
+            (
+                r#""nodes":[{"name":"a"},{"name":"a"}]"#,
+                "\"a\" stands there twice",
+            ),
+            (r#""nodes":[{"name":"a","zone":"b c"}]"#, "zone: \"b c\""),
+            (
+                r#""rails":{"floors":{"web":1}}"#,
+                "rails: unknown field `web`",
+            ),
+            (
+                r#""rails":{"many_rows":0}"#,
+                "many_rows is 0, allowed is 1 or more",
+            ),
+            (r#""rails":{"reason":"often"}"#, "unknown variant `often`"),
+            (
+                r#""rails":{"ttl":{"max":"long"}}"#,
+                "rails.ttl.max is \"long\"",
+            ),
+            (r#""rails":{"ttl":{"max":"9y"}}"#, "allowed is 1s to a year"),
+            (r#""rails":{"history":{"changes":100001}}"#, "1 to 100000"),
+            (
+                r#""rails":{"stages":{"cny":["a b"]}}"#,
+                "rails.stages.cny: \"a b\"",
+            ),
+            (
+                r#""rows":[{"server":"a/b","weight":257}]"#,
+                "weight 257 is none of 0 to 256",
+            ),
+            (
+                r#""rows":[{"server":"a/b","backup":"some"}]"#,
+                "unknown variant `some`",
+            ),
+            (
+                r#""rows":[{"server":"a/b","backup":"other-zones"}]"#,
+                "needs the row's zone",
+            ),
+        ] {
+            let value = format!(r#"{{"guard":{{"groups":["main"]}},{field}}}"#);
+            let (settings, _) = Settings::parse(value.as_bytes()).unwrap();
+            assert!(settings.guard.is_some());
+            let faults = &settings.faults;
+            assert!(faults.len() == 1 && faults[0].contains(text), "{faults:?}");
         }
     }
 

@@ -73,7 +73,7 @@ pub enum ProblemKind {
     Directive,
     /// A directive that the guard refuses: it freezes what it covers.
     Guard,
-    /// Settings that cannot be read: the guard is off.
+    /// Settings that cannot be read, whole (the guard is off) or in part.
     Settings,
     /// A key that this version does not know: it is not looked at.
     UnknownKey,
@@ -232,8 +232,8 @@ impl Snapshot {
             .filter(move |placed| match (&key.target, &placed.key.target) {
                 (wanted, standing) if wanted == standing => narrower(&placed.key.scope),
                 (Target::Group(group), Target::Server(id)) => {
-                    let groups = self.settings.rows.get(id);
-                    groups.is_some_and(|groups| groups.contains(group))
+                    let row = self.settings.rows.get(id);
+                    row.is_some_and(|row| row.groups.contains(group))
                 }
                 (Target::Group(_) | Target::Server(_), _) => false,
             })
@@ -262,6 +262,10 @@ impl Snapshot {
     fn read_settings(&mut self, value: &[u8]) {
         match Settings::parse(value) {
             Ok((settings, unknown)) => {
+                for fault in &settings.faults {
+                    let text = format!("{fault}; the commands write nothing until it is mended");
+                    self.problem(ProblemKind::Settings, SETTINGS, text);
+                }
                 self.settings = settings;
                 for field in unknown {
                     let text =

@@ -355,9 +355,10 @@ fn an_older_checkout_of_a_folder_is_believed_after_it_is_accepted() {
     assert_eq!(service.ask_line("web/a canary"), "up drain");
 }
 
+/// The sentinel first: the directive before it would be believed, as the newest generation's.
 fn put_back(state: &StateFolder) {
-    state.put("canary-state", "drain");
     state.put("_meta", META);
+    state.put("canary-state", "drain");
 }
 
 #[test]

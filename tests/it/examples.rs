@@ -6,9 +6,11 @@ mod render;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use tidegate::domain::name::ServerId;
 use tidegate::domain::settings::Settings;
+use tidegate::domain::topology::Topology;
 
-use crate::harness::fleet::Fleet;
+use crate::harness::fleet::{Active, Fleet};
 use crate::harness::haproxy::{Haproxy, Version};
 use crate::harness::tidegate::{Tidegate, tidegate};
 
@@ -57,6 +59,31 @@ fn the_example_settings_know_every_enrolled_server_of_the_fleet() {
     assert!(unknown.is_empty(), "{unknown:?}");
     assert_eq!(settings.rows.len(), text.matches("\"server\"").count());
     assert!(settings.guard.is_some());
+    assert_eq!(settings.faults, Vec::<String>::new());
+    check_topology(&Topology::from_settings(&settings, None));
+}
+
+/// Every row of the fleet stands on its node as HAProxy has it, and nothing else does.
+fn check_topology(topology: &Topology) {
+    let fleet = Fleet::example();
+    let mut rows = 0;
+    for (node, backend, server) in fleet.enrolled_rows() {
+        let id = ServerId::parse(&format!("{backend}/{}", server.name)).expect("a server id");
+        let placement = topology.placement(&topology.nodes()[node.name.as_str()], &id);
+        let active = server.active == Active::Always || server.zone.as_ref() == Some(&node.zone);
+        assert_eq!(
+            placement.map(|placed| placed.active),
+            Some(active),
+            "{id} on {}",
+            node.name
+        );
+        rows += 1;
+    }
+    let placed = topology.nodes().values().flat_map(|node| {
+        let rows = topology.rows().keys();
+        rows.filter(move |id| topology.placement(node, id).is_some())
+    });
+    assert_eq!(placed.count(), rows);
 }
 
 #[test]

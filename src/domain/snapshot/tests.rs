@@ -241,6 +241,21 @@ fn what_counts_before_a_directive_is_known() {
 }
 
 #[test]
+fn a_fault_beside_the_guard_is_a_problem_and_the_guard_stands() {
+    let snapshot = snapshot(&[
+        ("group-states/main", "drain"),
+        (
+            "settings",
+            r#"{"guard":{"groups":["main"]},"rails":{"many_rows":0}}"#,
+        ),
+    ]);
+    let kinds: Vec<_> = snapshot.problems.iter().map(|p| p.kind).collect();
+    assert_eq!(kinds, [ProblemKind::Settings, ProblemKind::Guard]);
+    let text = &snapshot.problems[0].text;
+    assert!(text.contains("many_rows is 0"), "{text}");
+}
+
+#[test]
 fn problems_name_the_key_and_the_cure() {
     let snapshot = snapshot(&[
         ("canary-state", "dran"),

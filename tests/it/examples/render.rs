@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use serde_json::json;
 
-use crate::harness::fleet::{Fleet, Wiring};
+use crate::harness::fleet::{Active, Fleet, Node, Server, Wiring};
 use crate::harness::haproxy::DEFAULTS;
 
 /// The nodes of the demonstration: one of each zone, and one of another role. Each listens on its
@@ -76,25 +76,34 @@ pub(crate) fn backends(fleet: &Fleet) -> String {
     text
 }
 
-/// The key `settings`: each enrolled server with its groups, and a guard.
+/// The key `settings`: each enrolled server with its groups and where it stands, the nodes, and a
+/// guard. Every enrolled row is configured with the weight that is the default.
 pub(crate) fn settings(fleet: &Fleet) -> String {
-    let rows: BTreeMap<_, _> = fleet
-        .enrolled_rows()
-        .map(|(_, backend, server)| {
-            (
-                format!("{backend}/{}", server.name),
-                server.group.iter().collect::<Vec<_>>(),
-            )
-        })
-        .collect();
-    let rows: Vec<_> = rows
-        .iter()
-        .map(|(server, groups)| json!({ "server": server, "groups": groups }).to_string())
-        .collect();
+    let mut rows: BTreeMap<String, (&Server, BTreeSet<&str>)> = BTreeMap::new();
+    for (node, backend, server) in fleet.enrolled_rows() {
+        let id = format!("{backend}/{}", server.name);
+        let (_, roles) = rows.entry(id).or_insert((server, BTreeSet::new()));
+        roles.insert(&node.role);
+    }
+    let row = |(id, (server, roles)): (&String, &(&Server, BTreeSet<&str>))| {
+        let groups: Vec<_> = server.group.iter().collect();
+        let mut row = json!({ "server": id, "groups": groups, "roles": roles });
+        if server.active == Active::OwnZone {
+            row["zone"] = json!(server.zone);
+        }
+        row.to_string()
+    };
+    let rows: Vec<_> = rows.iter().map(row).collect();
+    let node = |node: &Node| {
+        json!({ "name": node.name, "zone": node.zone, "role": node.role }).to_string()
+    };
+    let nodes: Vec<_> = fleet.nodes.iter().map(node).collect();
     let guard = json!({ "rows_max": ROWS_MAX });
+    let rails = json!({ "floors": { "default": 1 } });
     format!(
-        "{{\"guard\":{guard},\n \"rows\":[\n  {}\n]}}\n",
-        rows.join(",\n  ")
+        "{{\"guard\":{guard},\n \"rails\":{rails},\n \"rows\":[\n  {}\n],\n \"nodes\":[\n  {}\n]}}\n",
+        rows.join(",\n  "),
+        nodes.join(",\n  ")
     )
 }
 
