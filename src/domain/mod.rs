@@ -15,6 +15,7 @@ pub mod key;
 pub mod listing;
 pub mod memory;
 pub mod name;
+pub mod observed;
 pub mod peer_token;
 pub mod ramp;
 pub mod request;
