@@ -77,6 +77,9 @@ const STORE_FLAGS: [&str; 3] = ["environment", "root", "kv"];
 /// The settings that say where this machine's replica is.
 const REPLICA_FLAGS: [&str; 2] = ["environment", "http.listen"];
 
+/// How the settings begin that say where HAProxy's own word comes from.
+const OBSERVE: &str = "observe.";
+
 /// Parses and runs one command.
 ///
 /// # Errors
@@ -110,9 +113,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
 /// The whole command line, each command with the flags of the settings that it takes.
 fn command() -> clap::Command {
     let mut command = Cli::command();
-    for name in ["serve", "check-config"] {
-        command = command.mut_subcommand(name, |c| c.args(Flags::args()));
-    }
+    // The service asks no HAProxy.
+    let of_serve = Flags::args().filter(|arg| !arg.get_id().as_str().starts_with(OBSERVE));
+    command = command.mut_subcommand("serve", |c| c.args(of_serve));
+    command = command.mut_subcommand("check-config", |c| c.args(Flags::args()));
     for name in ["init", "explain", "canary", "set", "clear"] {
         let of_the_store = Flags::args().filter(|arg| STORE_FLAGS.contains(&arg.get_id().as_str()));
         command = command.mut_subcommand(name, |c| c.args(of_the_store));
