@@ -23,4 +23,5 @@ pub mod sealed;
 pub mod sentinel;
 pub mod settings;
 pub mod snapshot;
+pub mod view;
 pub mod word;
