@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Parts, is_canary};
 use crate::domain::answer::{Answer, State};
-use crate::domain::fleet::{self, Judge};
+use crate::domain::fleet::{self, Judge, Version};
 use crate::domain::key::CANARY;
 use crate::domain::name::{Name, ServerId};
 use crate::domain::observed::{Class, Exactness, Observation, Observed};
@@ -101,6 +101,10 @@ pub struct Served {
     pub behind: bool,
     #[serde(skip)]
     told: Option<Answer>,
+    /// Whether it was told a newer listing than the one that was read of the store: what is desired
+    /// by that one says nothing of the answer.
+    #[serde(skip)]
+    further: bool,
 }
 
 /// Joins the parts row by row.
@@ -139,7 +143,7 @@ impl<'a> Joiner<'a> {
         let served = polled
             .and_then(|node| node.rows.get(id))
             .zip(self.judge.as_ref())
-            .map(|(row, judge)| Served::new(row, judge));
+            .map(|(row, judge)| Served::new(row, judge, self.parts.snapshot));
         let seen = self.observation.nodes.get(node);
         let observed = seen.and_then(|node| node.servers.get(id)).cloned();
         let settings = self.parts.snapshot.map(|snapshot| &snapshot.settings);
@@ -173,14 +177,19 @@ impl<'a> Joiner<'a> {
 }
 
 impl Served {
-    fn new(row: &fleet::Row, judge: &Judge) -> Self {
+    /// The store may be further than the newest listing of any replica.
+    fn new(row: &fleet::Row, judge: &Judge, snapshot: Option<&Snapshot>) -> Self {
+        let told = row.told.map(|told| told.version);
+        let stored = snapshot.map(Version::of);
+        let behind = |stored| told.is_none_or(|told| told < stored);
         Self {
             answer: row.told.map(|told| told.answer.words()),
             index: row.told.map(|told| told.version.index),
             at: row.told.map(|told| told.at),
             last_poll: row.last,
             silent: judge.silent(row),
-            behind: judge.behind(row),
+            behind: judge.behind(row) || stored.is_some_and(behind),
+            further: told > stored,
             told: row.told.map(|told| told.answer),
         }
     }
@@ -203,7 +212,7 @@ impl Desired {
         let request = Request::parse(line.as_bytes()).ok()?;
         let decision = snapshot.decide(&request, node.as_str(), now);
         let guessed = known_from == Groups::Name;
-        let told = served.filter(|served| !served.behind);
+        let told = served.filter(|served| !served.behind && !served.further);
         match told.and_then(|served| Some((followed(served.told?), served.at?))) {
             // The replica saw the groups that the poll named, and this listing.
             Some((told, at)) if guessed => {
@@ -276,7 +285,7 @@ fn not_converged(
     if served.behind {
         return Some(format!("not told the newest listing, was told {told}"));
     }
-    let desired = desired.filter(|desired| desired.groups != Groups::Answer);
+    let desired = desired.filter(|desired| desired.groups != Groups::Answer && !served.further);
     let answer = served.told?;
     if desired.is_some_and(|desired| !same_state(desired.decided, followed(answer))) {
         return Some(format!("was told {told}"));

@@ -115,7 +115,17 @@ fn seen(states: &[(&str, &str, &str)]) -> Observation {
 }
 
 fn view(entries: &[(&str, &str)], fleet: Option<&Merged>, observation: Observation) -> View {
-    let snapshot = Snapshot::build(&Listing::with_sentinel(7, entries)).unwrap();
+    view_at(7, entries, fleet, observation)
+}
+
+/// The same when the store's listing has another index than what was told.
+fn view_at(
+    index: u64,
+    entries: &[(&str, &str)],
+    fleet: Option<&Merged>,
+    observation: Observation,
+) -> View {
+    let snapshot = Snapshot::build(&Listing::with_sentinel(index, entries)).unwrap();
     View::new(Parts {
         snapshot: Some(&snapshot),
         fleet,

@@ -142,3 +142,21 @@ fn a_plan_that_came_due_after_the_last_poll_is_still_of_its_key() {
         ("maint", Groups::Name, Some("was told drain")),
     );
 }
+
+/// The command reads the store itself: before or after the replicas do.
+#[test]
+fn a_store_that_is_at_another_listing_than_the_answers_explains_none_of_them() {
+    let polls = fleet(&[("lb-1", "web/gke-cny-web", "drain", 1)], 7);
+    let entries = [("canary-state", "ready")];
+    let at = |index| {
+        let view = view_at(index, &entries, Some(&polls), Observation::default());
+        let row = view.rows.into_iter().next().unwrap();
+        let behind = row.served.is_some_and(|served| served.behind);
+        let desired = row.desired.map(|desired| (desired.answer, desired.groups));
+        (desired, behind, row.not_converged)
+    };
+    let ready = Some(("ready 100%".to_owned(), Groups::Name));
+    let waits = "not told the newest listing, was told drain".to_owned();
+    assert_eq!(at(8), (ready.clone(), true, Some(waits)));
+    assert_eq!(at(6), (ready, false, None));
+}
