@@ -9,17 +9,21 @@ mod context;
 mod explain;
 mod failure;
 mod forget;
+mod get;
 mod init;
+mod look;
 mod man;
+mod precheck;
 mod replica;
 mod serve;
 mod set;
+mod status;
 mod write;
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 
-use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Arg, ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub use failure::{Exit, Failure};
 
@@ -57,6 +61,14 @@ enum Command {
     Set(set::Set),
     /// Clear server overrides: the servers follow their groups again.
     Clear(clear::Clear),
+    /// Show what is desired, what was served, and what HAProxy has.
+    Status(status::Status),
+    /// Show the states of servers: how many nodes of a role have each.
+    Get(get::Get),
+    /// Say whether a deploy may go on, by HAProxy's own word.
+    Precheck(precheck::Precheck),
+    /// Say whether the canary is up.
+    Gate(precheck::Gate),
     /// Believe a store whose history went back, after showing what that changes: writes a new epoch.
     Accept(accept::Accept),
     /// Forget a node that was taken away: the fleet view shows it no longer.
@@ -68,7 +80,7 @@ enum Command {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage, or nothing matched; \
-    3 refused; 5 somebody else wrote meanwhile; 6 the store is out of reach; \
+    3 refused; 4 a precheck or the gate says no; 5 somebody else wrote meanwhile; 6 the store is out of reach; \
     7 written, and a replica does not answer in time.";
 
 /// The settings that the commands other than `serve` take as flags.
@@ -103,6 +115,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
         Command::Canary(canary) => canary.run(flags),
         Command::Set(set) => set.run(&flags),
         Command::Clear(clear) => clear.run(&flags),
+        Command::Status(status) => status.run(&flags),
+        Command::Get(get) => get.run(&flags),
+        Command::Precheck(precheck) => precheck.run(&flags),
+        Command::Gate(gate) => gate.run(&flags),
         Command::Accept(accept) => accept.run(&flags),
         Command::Forget(forget) => forget.run(&flags),
         Command::Completions(completions) => completions.run(command()),
@@ -125,6 +141,11 @@ fn command() -> clap::Command {
     let both = both.collect::<Vec<_>>();
     let of_both = Flags::args().filter(|arg| both.contains(&arg.get_id().as_str()));
     command = command.mut_subcommand("accept", |c| c.args(of_both));
+    let observes = |arg: &Arg| arg.get_id().as_str().starts_with(OBSERVE);
+    for name in ["status", "get", "precheck", "gate"] {
+        let looks = |arg: &Arg| both.contains(&arg.get_id().as_str()) || observes(arg);
+        command = command.mut_subcommand(name, |c| c.args(Flags::args().filter(looks)));
+    }
     let of_a_replica = Flags::args().filter(|arg| REPLICA_FLAGS.contains(&arg.get_id().as_str()));
     command.mut_subcommand("forget", |c| c.args(of_a_replica))
 }

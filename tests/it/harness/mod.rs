@@ -26,6 +26,7 @@ pub(crate) mod load;
 pub(crate) mod netns;
 pub(crate) mod ports;
 pub(crate) mod process;
+pub(crate) mod prometheus;
 pub(crate) mod recorder;
 pub(crate) mod responder;
 pub(crate) mod state_folder;

@@ -10,6 +10,7 @@ mod balancer;
 mod consul_faults;
 mod crowd;
 mod folder_contract;
+mod gone_node;
 mod http_drip;
 mod kv_faults;
 mod kv_sizes;
