@@ -10,6 +10,7 @@ pub mod directive;
 pub mod evidence;
 pub mod explain;
 pub mod fleet;
+pub mod group;
 pub mod hash;
 pub mod key;
 pub mod listing;

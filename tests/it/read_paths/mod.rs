@@ -1,6 +1,7 @@
 //! What the reading commands show of real HAProxy nodes, and what they decide by it.
 
 mod decisions;
+mod groups;
 mod prometheus;
 mod recorded;
 mod shown;
