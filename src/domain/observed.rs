@@ -4,7 +4,7 @@
 //! whose check is on its way `UP 1/2`, tracking ones `MAINT (via x/y)`, and servers without a
 //! health check `no check` (measured on 2.6, 2.8, 3.0 and 3.2).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jiff::Timestamp;
@@ -100,6 +100,8 @@ pub struct Observation {
     pub sources: Vec<String>,
     /// The nodes seen.
     pub nodes: BTreeMap<Name, ObservedNode>,
+    /// Nodes that were seen a short while ago, and are not now.
+    pub gone: BTreeSet<Name>,
     /// What could not be seen.
     pub missing: Vec<Missing>,
 }
@@ -172,6 +174,7 @@ impl Observation {
     pub fn add(&mut self, other: Self) {
         self.sources.extend(other.sources);
         self.missing.extend(other.missing);
+        self.gone.extend(other.gone);
         for (name, node) in other.nodes {
             self.nodes.entry(name).or_default().add(node);
         }
@@ -189,16 +192,19 @@ impl Observation {
     #[must_use]
     pub fn with_names_of<'a>(mut self, known: impl Iterator<Item = &'a Name>) -> Self {
         let known: Vec<_> = known.collect();
-        for (name, node) in std::mem::take(&mut self.nodes) {
+        let called = |name: Name| {
             let label = first_label(name.as_str());
             let same = || known.iter().any(|other| **other == name);
             let mut alike = known.iter().filter(|other| other.as_str() == label);
-            let name = match (alike.next(), alike.next()) {
+            match (alike.next(), alike.next()) {
                 (Some(one), None) if !same() => (*one).clone(),
                 (Some(_) | None, _) => name,
-            };
-            self.nodes.entry(name).or_default().add(node);
+            }
+        };
+        for (name, node) in std::mem::take(&mut self.nodes) {
+            self.nodes.entry(called(name)).or_default().add(node);
         }
+        self.gone = self.gone.into_iter().map(called).collect();
         self
     }
 }

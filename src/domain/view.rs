@@ -135,9 +135,11 @@ impl View {
         let nowhere = listed.filter(|id| fits(id) && !known.contains(*id));
         let nowhere = nowhere.cloned().collect();
         let rows: Vec<_> = all.into_iter().filter(|row| fits(&row.server)).collect();
-        let unseen = observation.missing.len();
+        let silent = silent(parts.fleet, parts.now);
+        let gone = gone(&observation, &silent);
+        let unseen = observation.missing.len() + gone.len();
         let mut missing = parts.missing;
-        missing.extend(observation.missing);
+        missing.extend(observation.missing.into_iter().chain(gone));
         Self {
             at: parts.now,
             index: parts.snapshot.map(|snapshot| snapshot.index),
@@ -145,7 +147,7 @@ impl View {
             missing,
             unseen,
             problems: problems(parts.snapshot, parts.now),
-            silent: silent(parts.fleet, parts.now),
+            silent,
             splits: splits(&rows),
             nowhere,
             backends,
@@ -193,6 +195,19 @@ fn silent(fleet: Option<&Merged>, now: Timestamp) -> Vec<Silent> {
         last_poll: node.polled().map(|(_, last)| last),
     });
     shown.collect()
+}
+
+/// Nodes that nobody sees any more. One that polls no longer either is down, and shown as silent; of
+/// any other its `HAProxy` may go on unseen.
+fn gone(observation: &Observation, silent: &[Silent]) -> Vec<Missing> {
+    let is_silent = |name: &Name| silent.iter().any(|silent| silent.node == *name);
+    let gone = observation.gone.iter();
+    let gone = gone.filter(|name| !observation.nodes.contains_key(*name) && !is_silent(name));
+    let missing = gone.map(|name| Missing {
+        what: format!("node {name}"),
+        why: "was seen a short while ago, and is not now".to_owned(),
+    });
+    missing.collect()
 }
 
 fn splits(rows: &[Row]) -> Vec<Split> {

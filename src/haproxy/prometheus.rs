@@ -19,8 +19,7 @@ use tokio::task::JoinSet;
 use self::series::{Reader, Sample, Series};
 use crate::causes::root_cause;
 use crate::clock;
-use crate::domain::name::Name;
-use crate::domain::observed::{Missing, Observation, ObservedNode};
+use crate::domain::observed::{Missing, Observation};
 use crate::http_client;
 
 mod series;
@@ -60,19 +59,13 @@ enum Data {
 impl PrometheusSource {
     /// What its series say now. What could not be seen is named in the observation.
     pub async fn observe(&self) -> Observation {
-        let mut observation = match self.gather().await {
-            Ok(nodes) => Observation {
-                nodes,
-                ..Observation::default()
-            },
-            Err(why) => Observation {
-                missing: vec![Missing {
-                    what: self.name(),
-                    why,
-                }],
-                ..Observation::default()
-            },
-        };
+        let mut observation = self.gather().await.unwrap_or_else(|why| Observation {
+            missing: vec![Missing {
+                what: self.name(),
+                why,
+            }],
+            ..Observation::default()
+        });
         observation.sources.push(self.name());
         observation
     }
@@ -81,7 +74,7 @@ impl PrometheusSource {
         format!("prometheus {}", self.url)
     }
 
-    async fn gather(&self) -> Result<BTreeMap<Name, ObservedNode>, String> {
+    async fn gather(&self) -> Result<Observation, String> {
         let client = client(&self.url)?;
         let Data::Scalar((seconds, _)) = ask(&client, &self.url, "time()", None).await? else {
             return Err("time() is no number there".to_owned());
@@ -111,7 +104,14 @@ impl PrometheusSource {
             there,
             here,
         };
-        reader.nodes()
+        let nodes = reader.nodes()?;
+        let mut gone = reader.lately();
+        gone.retain(|name| !nodes.contains_key(name));
+        Ok(Observation {
+            nodes,
+            gone,
+            ..Observation::default()
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Is the canary up? What a release tool asks. Whatever is not known means no.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use serde::Serialize;
 
 use super::table::{ago, names, why};
 use super::{Backend, View};
+use crate::domain::name::Name;
 
 /// The answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -55,17 +57,15 @@ impl Gate {
 
 /// A line for each backend that is down somewhere, with what is asked for its servers.
 fn down(view: &View, looked_at: impl Fn(&Backend) -> bool) -> Vec<String> {
+    let mut down = BTreeMap::<&Name, Vec<&str>>::new();
+    let here = |backend: &&Backend| !backend.up && looked_at(backend);
+    for backend in view.backends.iter().filter(here) {
+        let nodes = down.entry(&backend.backend).or_default();
+        nodes.push(backend.node.as_str());
+    }
     let mut lines = Vec::new();
-    let mut backends: Vec<_> = view.backends.iter().map(|b| &b.backend).collect();
-    backends.sort();
-    backends.dedup();
-    for name in backends {
-        let here = |backend: &&Backend| backend.backend == *name && looked_at(backend);
-        let down = || view.backends.iter().filter(here).filter(|b| !b.up);
-        if down().count() == 0 {
-            continue;
-        }
-        let nodes = names(down().map(|backend| backend.node.as_str()));
+    for (name, nodes) in down {
+        let nodes = names(nodes.into_iter());
         let mut line = format!("{name} is down on {nodes}");
         let its = view.rows.iter();
         let its = its.filter(|row| row.server.backend() == name.as_str() && row.state != "UP");

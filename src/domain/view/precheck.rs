@@ -11,6 +11,7 @@
 //! Canary rows are looked at in the stage `cny` only; that stage looks at all rows. A weight of 0
 //! does not block, and is named: HAProxy calls such a server `UP`, and gives it no traffic.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -187,21 +188,14 @@ impl fmt::Display for Precheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (word, list) in [("note    ", &self.notes), ("blocks  ", &self.blocking)] {
             // A server that is the same on many nodes is one line.
-            let mut lines = Vec::<(&Found, Vec<&str>)>::new();
+            let mut lines = BTreeMap::<_, Vec<&str>>::new();
             for found in list {
-                let like = |(other, _): &&mut (&Found, _)| {
-                    (&other.server, &other.what, &other.why)
-                        == (&found.server, &found.what, &found.why)
-                };
-                match lines.iter_mut().find(like) {
-                    Some((_, nodes)) => nodes.push(found.node.as_str()),
-                    None => lines.push((found, vec![found.node.as_str()])),
-                }
+                let nodes = lines.entry((&found.server, &found.what, &found.why));
+                nodes.or_default().push(found.node.as_str());
             }
-            for (found, nodes) in lines {
-                let (server, what) = (&found.server, &found.what);
+            for ((server, what, why), nodes) in lines {
                 write!(f, "{word}{server} {what}, on {}", names(nodes.into_iter()))?;
-                match &found.why {
+                match why {
                     Some(why) => writeln!(f, "; {why}")?,
                     None => writeln!(f)?,
                 }

@@ -1,6 +1,6 @@
 //! The series that are asked for, and what they say together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -9,6 +9,10 @@ use serde::Deserialize;
 use super::PrometheusSource;
 use crate::domain::name::{Name, ServerId};
 use crate::domain::observed::{Class, Exactness, Observed, ObservedBackend, ObservedNode};
+
+/// How far back a node is remembered that has no series now: a series ends with the first scrape
+/// that fails, and a node that asks no agent would be missed by nobody.
+pub(super) const LATELY: &str = "15m";
 
 /// A series that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,6 +27,7 @@ pub(super) enum Series {
     BackendStatusAt,
     BackendUp,
     BackendUpAt,
+    Lately,
 }
 
 #[derive(Deserialize)]
@@ -32,7 +37,7 @@ pub(super) struct Sample {
 }
 
 impl Series {
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::ServerStatus,
         Self::ServerStatusAt,
         Self::ServerWeight,
@@ -43,6 +48,7 @@ impl Series {
         Self::BackendStatusAt,
         Self::BackendUp,
         Self::BackendUpAt,
+        Self::Lately,
     ];
 
     /// The query; one state of each status has them all, whichever of them holds.
@@ -63,6 +69,10 @@ impl Series {
             Self::BackendStatusAt => one_state("haproxy_backend_status"),
             Self::BackendUp => series("haproxy_backend_up"),
             Self::BackendUpAt => format!("timestamp({})", series("haproxy_backend_up")),
+            Self::Lately => {
+                let [native, older] = ["haproxy_backend_status", "haproxy_backend_up"].map(series);
+                format!("last_over_time({native}[{LATELY}]) or last_over_time({older}[{LATELY}])")
+            }
         }
     }
 }
@@ -92,6 +102,12 @@ impl Reader<'_> {
             ));
         }
         Ok(nodes)
+    }
+
+    /// The nodes that were there lately, those that are there now included.
+    pub(super) fn lately(&self) -> BTreeSet<Name> {
+        let samples = self.samples(Series::Lately);
+        samples.filter_map(|sample| self.node(sample)).collect()
     }
 
     fn servers(&self, nodes: &mut BTreeMap<Name, ObservedNode>) {

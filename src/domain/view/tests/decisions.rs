@@ -122,6 +122,15 @@ fn what_the_precheck_does_not_know_blocks() {
         false,
         &["web/gke-b is not known, on lb-2"],
     );
+    // Nodes that were there lately: one asks no agent, one polls no longer.
+    let mut gone = seen(&STATES);
+    let lately = ["lb-7.example.org", "lb-3.example.org", "lb-1.example.org"];
+    gone.gone = lately.map(name).into();
+    let gone = view(&ENTRIES, Some(&polls), gone);
+    let text = "blocks  node lb-7.example.org: was seen a short while ago, and is not now";
+    check_precheck(&gone, Stage::Main, false, &[text]);
+    assert_eq!(gone.unseen, 1);
+    check_gate(&gone, false, &text[8..]);
     let empty = view(&[], None, seen(&[]));
     check_precheck(&empty, Stage::Main, false, &["0 of 0 rows are known"]);
     let nowhere = view(&ENTRIES, None, seen(&STATES[1..3]));
