@@ -10,14 +10,8 @@ use super::{Failure, print};
 use crate::config::Flags;
 use crate::domain::view::View;
 
-/// Show the states of servers: how many nodes of a role have each.
-///
-/// A line is the number of nodes, their role, backend/server and the state; two lines for one
-/// server mean that its state is split. The role comes from the setting observe.roles, and is `-`
-/// when nobody says. The state is HAProxy's own word when --prometheus or --stats is given,
-/// otherwise what was served.
+/// Show the states of servers.
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
 pub(super) struct Get {
     /// Only servers whose backend/server contains this.
     #[arg(value_name = "FILTER")]

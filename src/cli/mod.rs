@@ -64,10 +64,21 @@ enum Command {
     /// Show what is desired, what was served, and what HAProxy has.
     Status(status::Status),
     /// Show the states of servers: how many nodes of a role have each.
+    ///
+    /// A line is the number of nodes, their role, backend/server and the state; two lines for one
+    /// server mean that its state is split. The role comes from the setting observe.roles, and is
+    /// `-` when nobody says. The state is HAProxy's own word when --prometheus or --stats is given,
+    /// otherwise what was served.
     Get(get::Get),
     /// Say whether a deploy may go on, by HAProxy's own word.
+    ///
+    /// UP, MAINT and servers without a check pass; DRAIN, DOWN and whatever is not known block, and
+    /// end with 4. Canary rows are looked at in the stage cny only, which looks at all rows.
     Precheck(precheck::Precheck),
-    /// Say whether the canary is up.
+    /// Say whether the canary is up; whatever is not known means no.
+    ///
+    /// It is up when HAProxy has every canary backend up on every node: those called canary_...,
+    /// and those whose servers are all canary ones. No ends with 4.
     Gate(precheck::Gate),
     /// Believe a store whose history went back, after showing what that changes: writes a new epoch.
     Accept(accept::Accept),

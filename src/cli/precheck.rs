@@ -10,10 +10,7 @@ use super::{Exit, Failure, print};
 use crate::config::Flags;
 use crate::domain::view::{Gate as Answer, Precheck as Found, Stage};
 
-/// Say whether a deploy may go on, by HAProxy's own word.
-///
-/// UP, MAINT and servers without a check pass; DRAIN, DOWN and whatever is not known block, and end
-/// with 4. Canary rows are looked at in the stage cny only, which looks at all rows.
+/// Say whether a deploy may go on.
 #[derive(Debug, Args)]
 pub(super) struct Precheck {
     /// What is deployed.
@@ -23,10 +20,7 @@ pub(super) struct Precheck {
     common: Common,
 }
 
-/// Say whether the canary is up; anything that is not known means no, and ends with 4.
-///
-/// It is up when HAProxy has every canary backend up on every node: those called canary_..., and
-/// those whose servers are all canary ones.
+/// Say whether the canary is up.
 #[derive(Debug, Args)]
 pub(super) struct Gate {
     #[command(flatten)]

@@ -13,7 +13,6 @@ use crate::domain::view::{View, chatops};
 
 /// Show what is desired, what was served, and what `HAProxy` has.
 #[derive(Debug, Args)]
-#[command(about = "Show what is desired, what was served, and what HAProxy has")]
 pub(super) struct Status {
     /// Only servers whose backend/server contains this.
     #[arg(value_name = "FILTER")]
