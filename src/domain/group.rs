@@ -23,7 +23,7 @@ pub struct GroupState {
     /// Where its ramp stands, while one runs or holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ramp: Option<RampState>,
-    /// When it changes next by the time alone.
+    /// When it may change next by the time alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_change: Option<Timestamp>,
     /// The key that decides; `None` when all that stand for it have ended.
@@ -238,10 +238,12 @@ mod tests {
 
     #[test]
     fn a_plan_that_is_due_ends_the_ramp() {
-        let plan =
-            format!(r#"{{"state":"drain","then":{{"state":"maint","after":"60s"}},{SINCE}}}"#);
-        let maint =
-            format!(r#"{{"group":"canary","state":"maint","path":"canary-state",{SINCE}}}"#);
+        let plan = format!(
+            r#"{{"state":"ready","ramp":{{"by":"weight","steps":[5],"every":"1h"}},"then":{{"state":"maint","after":"60s"}},{SINCE}}}"#
+        );
+        let maint = format!(
+            r#"{{"group":"canary","state":"maint","next_change":"2026-11-30T10:57:30Z","path":"canary-state",{SINCE}}}"#
+        );
         check(&[("canary-state", &plan)], None, &maint);
     }
 }

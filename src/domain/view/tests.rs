@@ -159,6 +159,37 @@ fn the_table_shows_splits_silent_nodes_and_whose_doing_it_is() {
     );
 }
 
+#[test]
+fn the_json_holds_all_three_words_about_a_row() {
+    let view = view(&ENTRIES, Some(&fleet(&POLLS[2..3], 7)), seen(&STATES[2..3]));
+    let row = serde_json::json!({
+        "node": "lb-2", "server": "canary_web/gke-cny-web", "role": "main", "zone": "b",
+        "canary": true, "state": "UP",
+        "desired": {
+            "answer": "drain", "path": "canary-state", "by": "alice", "reason": "bad\nrelease",
+            "since": "2026-11-30T09:00:00Z", "groups": "name",
+        },
+        "served": {
+            "answer": "drain", "index": 7, "at": "2026-11-30T09:59:59Z",
+            "last_poll": "2026-11-30T09:59:59Z", "silent": false, "behind": false,
+        },
+        "observed": {
+            "status": "UP", "class": "UP", "exactness": "exact", "weight": 100, "part": "active",
+            "sessions": 2, "at": NOW,
+        },
+        "not_converged": "was told drain, and HAProxy has UP",
+    });
+    let backend = serde_json::json!({
+        "node": "lb-2", "backend": "canary_web", "canary": true, "up": true, "at": NOW,
+    });
+    let whole = serde_json::json!({
+        "at": NOW, "index": 7, "observed_from": ["prometheus http://p:9090"], "missing": [],
+        "problems": [], "silent": [], "splits": [], "nowhere": ["web/gke-b"],
+        "backends": [backend], "rows": [row],
+    });
+    assert_eq!(serde_json::to_value(&view).unwrap(), whole);
+}
+
 fn states(view: &View) -> Vec<String> {
     let states = view.server_states();
     states.iter().map(ToString::to_string).collect()
