@@ -26,11 +26,19 @@ mod keeper;
 /// The most changes of one listing that are logged one by one.
 const DIFFERENCES_TOLD_MAX: usize = 20;
 
+/// How long a reason that holds texts of errors stands in the log before another one is told. Eight
+/// peers that fail now so and now so would write ten lines a second, for as long as it lasts.
+const REASON_EVERY: Duration = Duration::from_secs(10);
+
 /// Keeps what is known over a restart.
 #[async_trait]
 pub trait Keep: Send {
     /// Keeps this. It returns within a bounded time, whatever the disk does.
     async fn keep(&mut self, memory: Arc<Memory>);
+
+    /// Tries again what could not be kept, now and then; called at each event that brings nothing
+    /// new. It waits for no disk.
+    async fn retry(&mut self, memory: &Arc<Memory>);
 }
 
 /// The authority, and what follows from each of its events.
@@ -49,7 +57,15 @@ struct Inner {
     /// The snapshot that was agreed on, while another one is believed already.
     agreed: Option<Arc<Snapshot>>,
     memory: Option<(u64, Arc<Memory>)>,
-    shown: Option<(AuthorityName, Option<String>)>,
+    shown: Option<Shown>,
+}
+
+/// The authority as the log tells it.
+struct Shown {
+    name: AuthorityName,
+    /// Why nothing is answered. While answering, the reason holds an age that always changes.
+    silent: Option<String>,
+    at: Moment,
 }
 
 struct Compiled {
@@ -98,6 +114,13 @@ impl Beliefs {
                 // On disk before the next answer.
                 keep.keep(memory).await;
             }
+        } else if let Inner {
+            keep: Some(keep),
+            memory: Some((_, memory)),
+            ..
+        } = &mut *inner
+        {
+            keep.retry(memory).await;
         }
         inner.publish(&self.store, self.clock.moment());
         result
@@ -169,10 +192,16 @@ impl Inner {
         let standing = self.authority.standing();
         let verdict = standing.verdict(now);
         let (authority, reason) = (verdict.name.as_str(), verdict.reason.as_str());
-        // While answering, the reason holds an age that always changes.
-        let silent = (!verdict.name.answers()).then(|| reason.to_owned());
-        let showing = Some((verdict.name, silent));
-        if self.shown != showing {
+        let shown = Shown {
+            name: verdict.name,
+            silent: (!verdict.name.answers()).then(|| reason.to_owned()),
+            at: now,
+        };
+        if self
+            .shown
+            .as_ref()
+            .is_none_or(|told| told.is_outdated_by(&shown))
+        {
             match verdict.name {
                 AuthorityName::Current | AuthorityName::Relayed | AuthorityName::Agreed => {
                     info!(authority, "{reason}");
@@ -182,7 +211,7 @@ impl Inner {
                     warn!(authority, "nothing is answered: {reason}");
                 }
             }
-            self.shown = showing;
+            self.shown = Some(shown);
         }
         let snapshot = self.compiled.as_ref();
         if standing.deferred_until().is_none_or(|until| until <= now) {
@@ -194,6 +223,22 @@ impl Inner {
             standing,
             memory: self.memory.clone(),
         });
+    }
+}
+
+impl Shown {
+    fn is_outdated_by(&self, new: &Self) -> bool {
+        let other_reason = self.silent != new.silent;
+        // What is found in the source is for a person to mend, and does not change by itself.
+        let every = match new.name {
+            AuthorityName::Held => Duration::ZERO,
+            AuthorityName::Starting
+            | AuthorityName::Current
+            | AuthorityName::Relayed
+            | AuthorityName::Agreed
+            | AuthorityName::CutOff => REASON_EVERY,
+        };
+        self.name != new.name || (other_reason && new.at.since(self.at) >= every)
     }
 }
 

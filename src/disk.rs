@@ -80,6 +80,7 @@ impl Disk {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::symlink;
     use std::sync::Arc;
 
     use super::*;
@@ -157,6 +158,12 @@ mod tests {
         // Something that cannot be written over stands in the way.
         fs::create_dir(folder.path().join("memory.new")).unwrap();
         assert!(disk.save(&memory(2)).is_err());
+        assert_eq!(disk.load().unwrap().memory, Some(memory(1)));
+        fs::remove_dir(folder.path().join("memory.new")).unwrap();
+        // Nor does half a file: it would take the room of what still fits.
+        symlink("/dev/full", folder.path().join("memory.new")).unwrap();
+        assert!(disk.save(&memory(2)).is_err());
+        assert!(!folder.path().join("memory.new").is_symlink());
         assert_eq!(disk.load().unwrap().memory, Some(memory(1)));
     }
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! agent worker ──► Tally ─┐ swapped each second, and before each look
 //! agent worker ──► Tally ─┴──► Table ──► Report ──► http: /api/v1/fleet, /metrics
+//!                               │           ▲ reports of the other replicas (Gatherer)
 //!                               └──────► file (data_dir/fleet), every 30 s and at the end
 //! ```
 
@@ -15,6 +16,7 @@ use jiff::Timestamp;
 use tracing::warn;
 
 pub use self::file::FleetFile;
+pub use self::gather::{Forgot, Gathered, Gatherer, Others, SHARED_FOR};
 pub use self::keep::SAVE_EVERY;
 pub use self::tally::{TALLY_ROWS_MAX, Tally};
 
@@ -199,5 +201,6 @@ fn now() -> Timestamp {
 }
 
 mod file;
+mod gather;
 mod keep;
 mod tally;

@@ -3,6 +3,8 @@
 //! Each peer is asked again and again, one question at a time, and what came of it is told to
 //! [`crate::beliefs`]. All loops are one future: it is suspended, and stopped, as a whole.
 
+mod client;
+mod fleet;
 mod http;
 
 use std::future::{Future, poll_fn};
@@ -16,6 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+pub use self::fleet::{FLEET_TIME_MAX, FleetAsk, REPORT_BYTES_MAX};
 pub use self::http::{HttpAsk, WORD_BYTES_MAX};
 use crate::beliefs::Beliefs;
 use crate::clock::Clock;

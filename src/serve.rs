@@ -41,6 +41,11 @@ use crate::watch::{self, Watcher};
 /// Descriptors kept for everything that is not an agent connection: the source, HTTP, files.
 const DESCRIPTORS_RESERVED: u64 = 256;
 
+/// The queue of HTTP connections not yet accepted. Where it overflows, a probe or a peer's question
+/// waits a second for the next try of its machine, and then it is too late. The kernel cuts it to
+/// net.core.somaxconn.
+const HTTP_BACKLOG: i32 = 4_096;
+
 /// Bound sockets: nothing answers yet.
 struct Bound {
     agent: Agent,
@@ -109,7 +114,12 @@ fn bind(config: &Config, connections_max: usize) -> anyhow::Result<Bound> {
     };
     // To its peers, a replica whose port refuses answers no poll: it opens first.
     let http = TcpListener::bind(config.http.listen)
-        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+        .and_then(|listener| {
+            // Again, with a longer queue than the standard library's.
+            rustix::net::listen(&listener, HTTP_BACKLOG)?;
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        })
         .with_context(|| format!("http.listen: {} cannot be bound", config.http.listen))?;
     let agent = Agent::bind(settings)
         .with_context(|| format!("agent.listen: {} cannot be bound", config.agent.listen))?;
@@ -205,6 +215,7 @@ impl Parts {
             Arc::clone(&peer_token),
             Arc::clone(&peer_counters),
         )?;
+        let others = peers::gatherer(config, Arc::clone(&identity), Arc::clone(&peer_token))?;
         let pages = Pages {
             store: Arc::clone(&store),
             metrics: Arc::new(Metrics::new(
@@ -215,6 +226,7 @@ impl Parts {
                 peer_counters,
             )),
             fleet: Arc::clone(&fleet),
+            others: Arc::new(others),
             replica: config.slot.clone(),
             identity,
             peer_token: Arc::clone(&peer_token),

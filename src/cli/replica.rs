@@ -42,20 +42,33 @@ impl ReplicaArgs {
         &self,
         config: impl FnOnce() -> Result<Config, Failure>,
     ) -> Result<Vec<Replica>, Failure> {
-        let client = client()?;
-        let given = self.urls.iter().map(|url| {
-            replica_url(url).map_err(|text| Failure::new(Exit::Usage, format!("--replica: {text}")))
-        });
-        let mut urls = given.collect::<Result<Vec<_>, _>>()?;
-        if urls.is_empty() {
-            urls = configured(&config()?);
-        }
-        let replica = |url| Replica {
-            url,
-            client: client.clone(),
-        };
-        Ok(urls.into_iter().map(replica).collect())
+        named_or(&self.urls, || Ok(configured(&config()?)))
     }
+}
+
+/// The replicas at these URLs; if there are none, at those of `otherwise`.
+pub(super) fn named_or(
+    urls: &[String],
+    otherwise: impl FnOnce() -> Result<Vec<String>, Failure>,
+) -> Result<Vec<Replica>, Failure> {
+    let client = client()?;
+    let given = urls.iter().map(|url| {
+        replica_url(url).map_err(|text| Failure::new(Exit::Usage, format!("--replica: {text}")))
+    });
+    let mut urls = given.collect::<Result<Vec<_>, _>>()?;
+    if urls.is_empty() {
+        urls = otherwise()?;
+    }
+    let replica = |url| Replica {
+        url,
+        client: client.clone(),
+    };
+    Ok(urls.into_iter().map(replica).collect())
+}
+
+/// Where the replica of this machine's configuration is asked.
+pub(super) fn of_this_machine(config: &Config) -> String {
+    format!("http://{}", reachable(config.http.listen))
 }
 
 impl Replica {
@@ -111,7 +124,7 @@ fn client() -> Result<Client, Failure> {
 /// All peers, or the replica of this machine.
 fn configured(config: &Config) -> Vec<String> {
     if config.peers.is_empty() {
-        return vec![format!("http://{}", reachable(config.http.listen))];
+        return vec![of_this_machine(config)];
     }
     config.peers.iter().map(|peer| peer.url.clone()).collect()
 }

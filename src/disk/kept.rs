@@ -60,14 +60,22 @@ impl KeptFile {
     /// When that fails; what it held before is untouched then.
     pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
         let written = self.path(".new");
-        let mut file = File::create(&written)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&written, self.path(""))?;
+        let put = write_whole(&written, bytes).and_then(|()| fs::rename(&written, self.path("")));
+        if let Err(error) = put {
+            // On a full disk, half a file takes the room of what still fits.
+            let _ = fs::remove_file(&written);
+            return Err(error);
+        }
         File::open(&self.folder)?.sync_all()
     }
 
     fn path(&self, ending: &str) -> PathBuf {
         self.folder.join(format!("{}{ending}", self.name))
     }
+}
+
+fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
 }

@@ -21,6 +21,7 @@ pub use self::standing::{Answers, AuthorityName, CountedAs, Distrust, Refusal, S
 pub use self::times::{Moment, Times};
 pub use self::vanished::VANISHED_ASKED_MAX;
 
+use self::away::Away;
 use self::peers::Peers;
 use self::standing::{Broken, Held};
 use self::vanished::{to_ask, vanished};
@@ -31,6 +32,7 @@ use super::memory::Memory;
 use super::name::Name;
 use super::sentinel::Generation;
 
+mod away;
 mod clause;
 mod clocks;
 mod judgement;
@@ -63,6 +65,8 @@ pub struct Authority {
     /// The listing did not come with the last whole reading of the own source: light reads prove
     /// nothing until one has.
     unread: bool,
+    /// Until the first reading is accepted.
+    away: Option<Away>,
     /// The source has not had its chance yet: no answer, nor a failure.
     waiting: bool,
     /// Why the source gave no answer, when that was the last thing heard of it.
@@ -105,6 +109,7 @@ impl Authority {
             own: None,
             relayed: None,
             unread: true,
+            away: Some(Away::default()),
             waiting: true,
             trouble: None,
             deferral: None,
@@ -120,6 +125,7 @@ impl Authority {
     #[must_use]
     pub fn remembering(mut self, memory: Memory) -> Self {
         let told = |(epoch, evidence)| Broken { epoch, evidence };
+        self.away = Some(Away::remembering());
         self.broken = memory.broken.map(told);
         self.evidence = memory.evidence;
         if let Some(listing) = memory.listing
@@ -189,10 +195,7 @@ impl Authority {
         let reading = reading.into();
         let generation = Generation::read(&reading);
         let known = generation.as_ref().ok().copied();
-        let gone = self
-            .believed
-            .as_ref()
-            .map_or_else(Vec::new, |believed| vanished(&believed.listing, &reading));
+        let gone = self.gone_from(&reading);
         let doubtful = !gone.is_empty()
             || self
                 .believed
@@ -397,12 +400,12 @@ impl Authority {
         if self.is_broken(generation) {
             return Judgement::Refused;
         }
-        if !self.knows() && !self.first_allowed(received) {
-            self.trouble = Some(
-                "without memory the peers are asked first, and not all have answered".to_owned(),
-            );
+        if !self.first_allowed(received) {
+            let text = "after a start the peers are asked first, and not all have answered";
+            self.trouble = Some(text.to_owned());
             return Judgement::Refused;
         }
+        self.away = None;
         if self.evidence.raise(&Evidence::of(&reading, generation)) {
             self.raised = received;
             self.edition += 1;

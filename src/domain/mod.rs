@@ -24,5 +24,6 @@ pub mod sealed;
 pub mod sentinel;
 pub mod settings;
 pub mod snapshot;
+pub mod statement;
 pub mod view;
 pub mod word;

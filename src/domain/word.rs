@@ -65,11 +65,8 @@ pub enum WordError {
 /// replicas off from each other.
 #[derive(Serialize, Deserialize)]
 struct Wire {
-    prefix: String,
-    schema: u64,
-    slot: String,
-    digest: String,
-    version: String,
+    #[serde(flatten)]
+    identity: WireIdentity,
     authority: String,
     stopping: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,6 +76,16 @@ struct Wire {
     edition: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     memory: Option<memory::Wire>,
+}
+
+/// Who speaks, as it is written.
+#[derive(Serialize, Deserialize)]
+pub(super) struct WireIdentity {
+    prefix: String,
+    schema: u64,
+    slot: String,
+    digest: String,
+    version: String,
 }
 
 impl Identity {
@@ -109,11 +116,7 @@ impl Word {
     pub fn to_json(&self) -> String {
         let Identity { prefix, .. } = &self.identity;
         let wire = Wire {
-            prefix: prefix.as_str().to_owned(),
-            schema: self.identity.schema,
-            slot: self.identity.slot.to_string(),
-            digest: format!("{:016x}", self.identity.digest),
-            version: self.identity.version.clone(),
+            identity: (&self.identity).into(),
             authority: self.authority.as_str().to_owned(),
             stopping: self.stopping,
             // Rounded up: a confirmation must not become younger on its way.
@@ -134,31 +137,46 @@ impl Word {
         let unreadable = |text: String| WordError::Unreadable(text);
         let wire: Wire =
             serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
-        let prefix =
-            Prefix::parse(&wire.prefix).map_err(|error| unreadable(format!("prefix: {error}")))?;
-        let slot = Name::parse(&wire.slot).map_err(|error| unreadable(format!("slot: {error}")))?;
-        let digest = u64::from_str_radix(&wire.digest, 16)
-            .map_err(|error| unreadable(format!("digest: {error}")))?;
+        let identity = wire.identity.read().map_err(unreadable)?;
         let authority = AuthorityName::parse(&wire.authority)
             .ok_or_else(|| unreadable(format!("authority {:?}", wire.authority)))?;
         let memory = wire
             .memory
-            .map(|memory| Memory::from_wire(memory, &prefix))
+            .map(|memory| Memory::from_wire(memory, &identity.prefix))
             .transpose()?;
         Ok(Self {
-            identity: Identity {
-                prefix,
-                schema: wire.schema,
-                slot,
-                digest,
-                version: wire.version,
-            },
+            identity,
             authority,
             stopping: wire.stopping,
             age: wire.age_ms.map(Duration::from_millis),
             now: wire.now,
             edition: wire.edition,
             memory,
+        })
+    }
+}
+
+impl From<&Identity> for WireIdentity {
+    fn from(identity: &Identity) -> Self {
+        Self {
+            prefix: identity.prefix.as_str().to_owned(),
+            schema: identity.schema,
+            slot: identity.slot.to_string(),
+            digest: format!("{:016x}", identity.digest),
+            version: identity.version.clone(),
+        }
+    }
+}
+
+impl WireIdentity {
+    pub(super) fn read(self) -> Result<Identity, String> {
+        let digest = u64::from_str_radix(&self.digest, 16);
+        Ok(Identity {
+            prefix: Prefix::parse(&self.prefix).map_err(|error| format!("prefix: {error}"))?,
+            schema: self.schema,
+            slot: Name::parse(&self.slot).map_err(|error| format!("slot: {error}"))?,
+            digest: digest.map_err(|error| format!("digest: {error}"))?,
+            version: self.version,
         })
     }
 }

@@ -1,5 +1,7 @@
 //! `/api/v1/fleet`: who polls, and what it was told.
 
+use std::fmt;
+
 use axum::Json;
 use axum::extract::{ConnectInfo, Query, State};
 use axum::http::{StatusCode, header};
@@ -10,7 +12,7 @@ use tokio::task::spawn_blocking;
 
 use super::{Caller, Pages};
 use crate::clock;
-use crate::domain::fleet::{Filter, Merged, Missing, Report, View, in_millis};
+use crate::domain::fleet::{Filter, Merged, Missing, View, in_millis};
 use crate::domain::name::Name;
 
 /// How many views are made at once; further ones wait. Each copies the whole table.
@@ -25,9 +27,20 @@ pub(super) struct FleetQuery {
     node: Option<String>,
     /// Only servers whose `backend/server` contains this.
     server: Option<String>,
+    /// How it is written.
+    #[serde(default)]
+    output: Output,
     /// What this replica itself was asked, as it tells it to the others.
     #[serde(default)]
     local: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Output {
+    #[default]
+    Json,
+    Table,
 }
 
 #[derive(Deserialize)]
@@ -38,44 +51,64 @@ pub(super) struct ForgetQuery {
 }
 
 #[derive(Serialize)]
-struct Forgotten {
-    replica: String,
+struct ForgottenView {
     node: String,
-    rows: usize,
+    /// Whether every replica forgot it.
+    complete: bool,
+    /// This one, then the others.
+    replicas: Vec<ForgottenAt>,
 }
 
-/// What the replicas were asked.
-struct Gathered {
-    reports: Vec<Report>,
-    missing: Vec<Missing>,
+#[derive(Serialize)]
+struct ForgottenAt {
+    replica: String,
+    forgotten: bool,
+    /// How many rows the node had there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rows: Option<usize>,
+    /// Why it was not forgotten there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
 }
 
-/// `GET /api/v1/fleet[?node=PART][&server=PART]`, or `?local=true`.
+/// `GET /api/v1/fleet[?node=PART][&server=PART][&output=json|table]`, or `?local=true`.
 pub(super) async fn view(State(pages): State<Pages>, Query(query): Query<FleetQuery>) -> Response {
-    let _permit = VIEWS.acquire().await;
     if query.local {
-        if query.node.is_some() || query.server.is_some() {
-            let text = "local=true takes no filter: it is the whole report of this replica\n";
+        if query.node.is_some() || query.server.is_some() || query.output != Output::Json {
+            let text = "local=true takes neither filter nor output: it is the whole report of this \
+                        replica, in JSON\n";
             return (StatusCode::BAD_REQUEST, text).into_response();
         }
+        let _permit = VIEWS.acquire().await;
         let report = move || pages.fleet.report().to_json(pages.fleet.prefix());
-        return json(spawn_blocking(report).await);
+        return written(Output::Json, spawn_blocking(report).await);
     }
-    let gathered = gather(&pages).await;
+    // Without a permit: replicas that ask each other would wait for each other.
+    let gathered = match pages.others.gather().await {
+        Ok(gathered) => gathered,
+        Err(error) => return unseen(&error),
+    };
+    let _permit = VIEWS.acquire().await;
     let filter = Filter {
         node: query.node,
         server: query.server,
     };
     let view = move || {
-        let merged = Merged::of(gathered.reports);
+        let others = gathered.reports.iter().cloned();
+        let merged = Merged::of(others.chain([pages.fleet.report()]));
         let view = View::new(&merged, &gathered.missing, &filter, in_millis(clock::now()));
-        serde_json::to_string(&view).expect("strings and numbers always serialise")
+        match query.output {
+            Output::Json => {
+                serde_json::to_string(&view).expect("strings and numbers always serialise")
+            }
+            Output::Table => view.to_table(),
+        }
     };
-    json(spawn_blocking(view).await)
+    written(query.output, spawn_blocking(view).await)
 }
 
-/// `POST /api/v1/fleet/forget?node=NAME`, from this machine only. It changes no desired state, and
-/// a node that polls again is known again.
+/// `POST /api/v1/fleet/forget?node=NAME`, from this machine only: here, and at all others that can
+/// be told. It changes no desired state, and a node that polls again is known again.
 pub(super) async fn forget(
     State(pages): State<Pages>,
     ConnectInfo(caller): ConnectInfo<Caller>,
@@ -90,46 +123,63 @@ pub(super) async fn forget(
         Ok(node) => node,
         Err(error) => return (StatusCode::BAD_REQUEST, format!("node: {error}\n")).into_response(),
     };
-    let rows = pages.fleet.forget(node.as_str());
-    if rows > 0 {
-        tracing::info!(%node, rows, caller = %caller.address, "forgotten");
-    }
-    Json(Forgotten {
-        replica: pages.replica.to_string(),
+    let rows = forget_here(&pages, &node, &caller);
+    let mut replicas = vec![ForgottenAt::forgot(&pages.replica, rows)];
+    let others = pages.others.forget(&node).await;
+    let complete = others.iter().all(Result::is_ok);
+    replicas.extend(others.into_iter().map(|other| match other {
+        Ok(forgot) => ForgottenAt::forgot(&forgot.replica, forgot.rows),
+        Err(missing) => ForgottenAt::missing(missing),
+    }));
+    Json(ForgottenView {
         node: node.to_string(),
-        rows,
+        complete,
+        replicas,
     })
     .into_response()
 }
 
-/// The reports of all replicas: today there is one. A replica that does not report belongs into
-/// `missing`, never left out in silence.
-async fn gather(pages: &Pages) -> Gathered {
-    let fleet = std::sync::Arc::clone(&pages.fleet);
-    let own = spawn_blocking(move || fleet.report()).await;
-    let (mut reports, mut missing) = (Vec::new(), Vec::new());
-    match own {
-        Ok(report) => reports.push(report),
-        Err(error) => missing.push(Missing {
-            replica: pages.replica.clone(),
-            why: error.to_string(),
-        }),
+/// Forgets a node here; gives how many rows it had.
+pub(super) fn forget_here(pages: &Pages, node: &Name, caller: &Caller) -> usize {
+    let rows = pages.fleet.forget(node.as_str());
+    if rows > 0 {
+        tracing::info!(%node, rows, caller = %caller.address, "forgotten");
     }
-    // Rather named than silently left out.
-    let published = pages.store.load();
-    missing.extend(published.standing.peers().iter().map(|peer| Missing {
-        replica: peer.slot.clone(),
-        why: "a replica shows its own polls only; ask that one".to_owned(),
-    }));
-    Gathered { reports, missing }
+    rows
 }
 
-fn json(text: Result<String, tokio::task::JoinError>) -> Response {
-    match text {
-        Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
-        Err(error) => {
-            let text = format!("the fleet cannot be shown: {error}\n");
-            (StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
+impl ForgottenAt {
+    fn forgot(replica: &Name, rows: usize) -> Self {
+        Self {
+            replica: replica.to_string(),
+            forgotten: true,
+            rows: Some(rows),
+            why: None,
         }
     }
+
+    fn missing(missing: Missing) -> Self {
+        Self {
+            replica: missing.replica.to_string(),
+            forgotten: false,
+            rows: None,
+            why: Some(missing.why),
+        }
+    }
+}
+
+fn written(output: Output, text: Result<String, tokio::task::JoinError>) -> Response {
+    let kind = match output {
+        Output::Json => "application/json",
+        Output::Table => "text/plain; charset=utf-8",
+    };
+    match text {
+        Ok(text) => ([(header::CONTENT_TYPE, kind)], text).into_response(),
+        Err(error) => unseen(&error),
+    }
+}
+
+fn unseen(error: &dyn fmt::Display) -> Response {
+    let text = format!("the fleet cannot be shown: {error}\n");
+    (StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
 }

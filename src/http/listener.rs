@@ -1,10 +1,10 @@
 //! The HTTP listener's connections: few, and each for a limited time.
 //!
 //! They share the process's descriptors with the agent. A peer that holds connections open must
-//! neither take those descriptors nor keep a health check out, so the oldest makes room for the
-//! newest.
+//! neither take those descriptors nor keep a health check out, so that when all places are taken,
+//! the oldest connection of the address that has the most makes room for the newest.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
@@ -38,6 +38,8 @@ pub(super) struct Bounded {
 /// A connection as the listener knows it.
 #[derive(Debug)]
 struct Place {
+    /// Who opened it.
+    source: IpAddr,
     /// Ends the connection.
     end: CancellationToken,
     /// Cancelled when the connection has ended.
@@ -60,17 +62,19 @@ impl Bounded {
         }
     }
 
-    fn admit(&mut self, stream: TcpStream) -> Connection {
+    fn admit(&mut self, stream: TcpStream, source: IpAddr) -> Connection {
         if self.open.len() >= CONNECTIONS_MAX {
             self.open.retain(|place| !place.ended.is_cancelled());
         }
         if self.open.len() >= CONNECTIONS_MAX
-            && let Some(oldest) = self.open.pop_front()
+            && let Some(oldest) = self.greediest(source)
+            && let Some(place) = self.open.remove(oldest)
         {
-            oldest.end.cancel();
+            place.end.cancel();
         }
         let (end, ended) = (CancellationToken::new(), CancellationToken::new());
         self.open.push_back(Place {
+            source,
             end: end.clone(),
             ended: ended.clone(),
         });
@@ -81,6 +85,18 @@ impl Bounded {
             _ended: ended.drop_guard(),
         }
     }
+
+    /// The oldest connection of the address that would have the most with one more of `source`: a
+    /// crowd of one address makes room for itself, and ends nobody else's.
+    fn greediest(&self, source: IpAddr) -> Option<usize> {
+        let mut counts = HashMap::from([(source, 1)]);
+        for place in &self.open {
+            *counts.entry(place.source).or_insert(0) += 1;
+        }
+        let most = counts.values().copied().max()?;
+        let has_most = |place: &Place| counts[&place.source] == most;
+        self.open.iter().position(has_most)
+    }
 }
 
 impl Listener for Bounded {
@@ -90,7 +106,7 @@ impl Listener for Bounded {
     async fn accept(&mut self) -> (Connection, SocketAddr) {
         loop {
             match self.inner.accept().await {
-                Ok((stream, peer)) => return (self.admit(stream), peer),
+                Ok((stream, peer)) => return (self.admit(stream, peer.ip().to_canonical()), peer),
                 Err(error) => {
                     tracing::debug!(%error, "accept");
                     sleep(ACCEPT_PAUSE).await;

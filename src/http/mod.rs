@@ -1,6 +1,6 @@
 //! The HTTP listener: health, metrics and read-only views. Desired state is written through the
-//! KV, where the access rights are; the one thing that can be changed here is that this replica
-//! forgets a node that it was polled by, and only from this machine.
+//! KV, where the access rights are; the one thing that can be changed here is that the replicas
+//! forget a node that they were polled by, and only from this machine or by a peer.
 
 mod api;
 mod fleet;
@@ -8,6 +8,7 @@ mod groups;
 mod health;
 mod listener;
 mod peer;
+mod peer_fleet;
 mod replicas;
 
 use std::io;
@@ -37,7 +38,7 @@ use self::listener::Bounded;
 use crate::domain::name::Name;
 use crate::domain::peer_token::PeerToken;
 use crate::domain::word::Identity;
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, Gatherer};
 use crate::metrics::Metrics;
 use crate::store::Store;
 
@@ -47,9 +48,16 @@ pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 pub const BODY_BYTES_MAX: usize = 1_024;
 /// The most requests at once; one more is answered 503.
 pub const REQUESTS_MAX: usize = 64;
+/// The most requests of `/livez` and `/readyz` at once, beside the others: each is answered from
+/// memory. A probe that finds no place counts as a failure, and its balancer takes the replica out.
+pub const PROBES_MAX: usize = 64;
 /// The most questions of peers at once, beside the other requests: each asks one at a time, and
 /// those of a peer that hung up may still be at work.
 pub const QUESTIONS_MAX: usize = 32;
+
+/// The most questions of peers for this replica's part of the fleet at once. They have places of
+/// their own: a peer that waits for a word must not wait for a report.
+pub const REPORTS_MAX: usize = 16;
 
 /// How long open requests are finished when the service stops.
 pub const FINISH_TIME_MAX: Duration = Duration::from_secs(1);
@@ -72,6 +80,8 @@ pub struct Pages {
     pub metrics: Arc<Metrics>,
     /// Who polled what.
     pub fleet: Arc<Fleet>,
+    /// What the other replicas know of that.
+    pub others: Arc<Gatherer>,
     /// This replica's name.
     pub replica: Name,
     /// Who it is, for its peers.
@@ -84,9 +94,11 @@ pub struct Pages {
 
 /// All routes with their limits.
 pub fn router(pages: Pages) -> Router {
-    let shown = Router::new()
+    // Many views at once must not keep a balancer's probe out.
+    let probed = Router::new()
         .route("/livez", get(health::live))
-        .route("/readyz", get(health::ready))
+        .route("/readyz", get(health::ready));
+    let shown = Router::new()
         .route("/metrics", get(health::metrics))
         .route("/api/v1/snapshot", get(api::snapshot))
         .route("/api/v1/explain", get(api::explain))
@@ -97,9 +109,14 @@ pub fn router(pages: Pages) -> Router {
         .fallback(no_such_page);
     // Scrapes and people must not keep a peer out: it would take this replica for out of sight.
     let asked = Router::new().route("/peer/v1/word", get(peer::word));
+    let reported = Router::new()
+        .route("/peer/v1/fleet", get(peer_fleet::report))
+        .route("/peer/v1/fleet/forget", post(peer_fleet::forget));
     let no_store = HeaderValue::from_static("no-store");
     limited(shown, REQUESTS_MAX)
+        .merge(limited(probed, PROBES_MAX))
         .merge(limited(asked, QUESTIONS_MAX))
+        .merge(limited(reported, REPORTS_MAX))
         .layer(SetResponseHeaderLayer::if_not_present(
             header::CACHE_CONTROL,
             no_store,

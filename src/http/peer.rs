@@ -25,7 +25,7 @@ pub(super) struct WordQuery {
 
 /// Why a caller is told nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Refused {
+pub(super) enum Refused {
     /// It has not our token.
     Token,
     /// It is another machine, and we have no token.
@@ -39,8 +39,7 @@ pub(super) async fn word(
     Query(query): Query<WordQuery>,
     headers: HeaderMap,
 ) -> Response {
-    let token = pages.peer_token.load();
-    if let Err(refused) = admit(token.as_deref(), bearer(&headers), caller.is_local) {
+    if let Err(refused) = admitted(&pages, &caller, &headers) {
         return refused.into_response();
     }
     let told = {
@@ -70,6 +69,12 @@ fn say(pages: &Pages, known: Option<u64>) -> String {
     word.to_json()
 }
 
+/// Whether who calls is a peer: it has the token, or without one it is on this machine.
+pub(super) fn admitted(pages: &Pages, caller: &Caller, headers: &HeaderMap) -> Result<(), Refused> {
+    let token = pages.peer_token.load();
+    admit(token.as_deref(), bearer(headers), caller.is_local)
+}
+
 fn admit(token: Option<&PeerToken>, sent: Option<&[u8]>, is_local: bool) -> Result<(), Refused> {
     match (token, sent) {
         (Some(token), Some(sent)) if token.matches(sent) => Ok(()),
@@ -89,12 +94,12 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
         .then(|| credentials.trim_ascii())
 }
 
-fn json(text: String) -> Response {
+pub(super) fn json(text: String) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 
 impl Refused {
-    fn into_response(self) -> Response {
+    pub(super) fn into_response(self) -> Response {
         match self {
             Self::Token => {
                 let text = "the token of the peers is missing or another one: give all replicas \

@@ -42,6 +42,7 @@ impl Shown {
     pub(super) fn encode_peers(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         self.encode_questions(encoder)?;
         self.encode_counted(encoder)?;
+        self.encode_differences(encoder)?;
         self.encode_clocks(encoder)?;
         let published = self.store.load();
         let problems = published.standing.problems(env!("CARGO_PKG_VERSION"));
@@ -91,6 +92,31 @@ impl Shown {
                 let labels = [("peer", peer.slot.as_str()), ("as", word.as_str())];
                 let series = family.encode_family(&labels)?;
                 ConstGauge::new(u64::from(*possible == counted)).encode(series)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What replicas must share, or at least soon: the alert of `deploy/prometheus` reads it.
+    fn encode_differences(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let published = self.store.load();
+        let standing = &published.standing;
+        if standing.peers().is_empty() {
+            return Ok(());
+        }
+        let own = env!("CARGO_PKG_VERSION");
+        let help =
+            "1 where a peer's last word shows another version or identity than this replica's";
+        let name = "tidegate_peer_differs";
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for peer in standing.peers().iter() {
+            for (what, differs) in [
+                ("version", peer.other_version(own).is_some()),
+                ("identity", peer.stranger),
+            ] {
+                let labels = [("peer", peer.slot.as_str()), ("what", what)];
+                let series = family.encode_family(&labels)?;
+                ConstGauge::new(u64::from(differs)).encode(series)?;
             }
         }
         Ok(())

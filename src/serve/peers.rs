@@ -19,8 +19,9 @@ use crate::domain::name::Name;
 use crate::domain::peer_token::PeerToken;
 use crate::domain::sentinel::SCHEMA;
 use crate::domain::word::Identity;
+use crate::fleet::Gatherer;
 use crate::metrics::PeerCounters;
-use crate::peers::{Asker, HttpAsk, Parts, Peer};
+use crate::peers::{Asker, FleetAsk, HttpAsk, Parts, Peer};
 
 /// The secret, as it was read last.
 pub(super) type SharedToken = Arc<ArcSwapOption<PeerToken>>;
@@ -62,19 +63,35 @@ pub(super) fn asker(
     let times = Times::from_poll_interval(config.poll_interval);
     let ask = HttpAsk::new(identity, token, times.answer_time_max())
         .context("the peers' HTTP client cannot be made")?;
-    let peer = |peer: &crate::config::PeerAddress| Peer {
-        slot: peer.slot.clone(),
-        url: peer.url.clone(),
-    };
     Ok(Asker::new(Parts {
         ask,
-        peers: config.others().map(peer).collect(),
+        peers: others(config),
         times,
         beliefs,
         clock: Arc::new(SystemClock),
         counters,
         rng: StdRng::from_rng(&mut rand::rng()),
     }))
+}
+
+/// Who asks the others for their part of the fleet.
+pub(super) fn gatherer(
+    config: &Config,
+    identity: Arc<Identity>,
+    token: SharedToken,
+) -> anyhow::Result<Gatherer> {
+    let ask = FleetAsk::new(identity, token, others(config));
+    let ask = ask.context("the peers' HTTP client cannot be made")?;
+    Ok(Gatherer::new(Arc::new(ask)))
+}
+
+/// The others, and where they are asked.
+fn others(config: &Config) -> Vec<Peer> {
+    let peer = |peer: &crate::config::PeerAddress| Peer {
+        slot: peer.slot.clone(),
+        url: peer.url.clone(),
+    };
+    config.others().map(peer).collect()
 }
 
 /// Takes the secret and `assume_gone` of a configuration that was read anew. What is wrong keeps

@@ -9,6 +9,7 @@ use crate::harness::consul::Consul;
 use crate::harness::process::{Output, run};
 use crate::harness::state_folder::{META, StateFolder};
 use crate::harness::tidegate::{Tidegate, consul_environment, tidegate};
+use crate::harness::trio::{SLOTS, Trio};
 use crate::harness::wait::eventually;
 use crate::kv_cases::{DRAINED, NOTICED_WITHIN, Story, key, set_up};
 
@@ -357,6 +358,37 @@ fn an_older_checkout_of_a_folder_is_believed_after_it_is_accepted() {
 fn put_back(state: &StateFolder) {
     state.put("canary-state", "drain");
     state.put("_meta", META);
+}
+
+#[test]
+fn all_peers_of_the_configuration_are_asked_and_waited_for() {
+    let trio = Trio::start();
+    let kv = trio.state.kv();
+    let drain = ["canary", "--gprd", "--maint", "--kv", &kv];
+    assert_eq!(tidegate(&drain, &[]).code, Some(0));
+    for replica in &trio.replicas {
+        replica.await_answer("web/a canary node=lb-1", "up maint", NOTICED_WITHIN);
+    }
+    put_back(&trio.state);
+    for replica in &trio.replicas {
+        replica.await_readyz(503, WENT_BACK, NOTICED_WITHIN);
+    }
+    let peers = SLOTS.iter().zip(&trio.replicas);
+    let peers = peers.map(|(slot, replica)| format!("{slot}={}", url(replica)));
+    let peers = peers.collect::<Vec<_>>().join(",");
+    let environment = [("TIDEGATE_PEERS".to_owned(), peers)];
+    let arguments = ["accept", "--env", "gprd", "--kv", &kv, "--yes"];
+    let output = tidegate(&arguments, &environment);
+    let mut texts = vec!["canary-state: ".to_owned()];
+    for (slot, replica) in SLOTS.iter().zip(&trio.replicas) {
+        let url = url(replica);
+        texts.extend([format!("{slot} ({url}) is held"), format!("{url} answers")]);
+    }
+    let texts: Vec<_> = texts.iter().map(String::as_str).collect();
+    expect(&output, 0, &texts);
+    for replica in &trio.replicas {
+        assert_eq!(replica.ask_line("web/a canary"), "up drain");
+    }
 }
 
 #[test]

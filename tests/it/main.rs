@@ -1,6 +1,7 @@
 //! The one integration binary: Tidegate against real HAProxy and real Consul.
 
 mod accept;
+mod alerts;
 mod architecture;
 mod command_line;
 mod consul_store;

@@ -13,7 +13,7 @@ pub enum Clause {
     AskByName,
     /// A current peer with more keys at the same index shows that rights are missing.
     ComparePeers,
-    /// Without memory the peers are asked first.
+    /// After a start the peers are asked first.
     First,
     /// A peer's confirmation travels with its age.
     RelayAge,

@@ -100,6 +100,19 @@ impl Peers {
         self.0.is_empty()
     }
 
+    /// What the peers told of their memories.
+    pub(super) fn memories(&self) -> impl Iterator<Item = &Memory> {
+        let told = self.0.iter().filter_map(|peer| peer.memory.as_ref());
+        told.map(|(_, memory)| &**memory)
+    }
+
+    /// Whether each answered or refused lately, or is gone for good.
+    pub(super) fn all_heard(&self, now: Moment, fresh: Duration) -> bool {
+        let lately = |record: &Record| now.since(record.asked) <= fresh;
+        let heard = |peer: &Peer| peer.assumed_gone || peer.record.as_ref().is_some_and(lately);
+        self.0.iter().all(heard)
+    }
+
     fn find(&mut self, slot: &Name) -> Option<&mut Peer> {
         self.0.iter_mut().find(|peer| peer.slot == *slot)
     }
@@ -162,6 +175,15 @@ impl Peer {
             offset,
             edition: self.memory.as_ref().map(|(edition, _)| *edition),
         }
+    }
+}
+
+impl PeerView {
+    /// The version that it runs, when that is another one.
+    #[must_use]
+    pub fn other_version(&self, own: &str) -> Option<&str> {
+        let version = self.said.as_ref().map(|said| said.version.as_str());
+        version.filter(|version| *version != own)
     }
 }
 
@@ -249,16 +271,6 @@ impl Authority {
         views
             .map(|peer| peer.view(self.clocks.of_peer(&peer.slot)))
             .collect()
-    }
-
-    /// Whether a first reading may be accepted: all peers had their chance to tell what they know.
-    pub(super) fn first_allowed(&self, now: Moment) -> bool {
-        let heard = |peer: &Peer| {
-            let record = peer.record.as_ref();
-            peer.assumed_gone
-                || record.is_some_and(|record| now.since(record.asked) <= self.times.fresh())
-        };
-        !self.holds(Clause::First) || self.peers.0.iter().all(heard)
     }
 
     /// MEMORY, RELAY and ADOPT.

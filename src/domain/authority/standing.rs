@@ -273,8 +273,7 @@ impl Standing {
             if let (true, Some(trouble)) = (peer.stranger, &peer.trouble) {
                 problems.push(format!("peer {slot} is not counted as one: {trouble}"));
             }
-            let version = peer.said.as_ref().map(|said| said.version.as_str());
-            if let Some(version) = version.filter(|version| *version != own_version) {
+            if let Some(version) = peer.other_version(own_version) {
                 problems.push(format!(
                     "peer {slot} runs version {}, this replica {own_version}",
                     version.escape_debug()

@@ -80,9 +80,9 @@ struct Wire {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WireVersion {
-    epoch: u64,
-    r#gen: u64,
-    index: u64,
+    pub(super) epoch: u64,
+    pub(super) r#gen: u64,
+    pub(super) index: u64,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -368,6 +368,38 @@ fn a_view_names_who_is_missing_behind_and_doubled_and_is_bounded() {
     assert_eq!(view["behind"].as_array().unwrap().len(), 0);
 }
 
+#[test]
+fn a_table_has_a_line_for_each_row_and_says_who_is_missing() {
+    let mut table = Table::new(ROWS_MAX);
+    poll(&mut table, "lb-1", "web/a", 0);
+    poll(&mut table, "lb-22", "web/bb", 98_500);
+    let answered = Polled::once(at(99_500), Some(told(99_500, 2)));
+    let same = Identity {
+        zone: None,
+        ..identity("lb-22", "web/bb", "10.0.0.1")
+    };
+    table.record(&same, &answered);
+    let missing = [Missing {
+        replica: name("b"),
+        why: "it says \u{1b}[31m".to_owned(),
+    }];
+    let merged = Merged::of([report("a", 100_000, &table)]);
+    let view = View::new(&merged, &missing, &Filter::default(), at(100_000));
+    let expected = "\
+2 nodes, 1 silent; 2 rows, 1 silent, 1 behind; newest listing: index 2, epoch 1, generation 1; \
+         INCOMPLETE: not every replica has reported
+
+REPLICA  NEWEST INDEX  REPORT
+a        2             1970-01-01T00:01:40Z
+b        -             missing: it says \\u{1b}[31m
+
+NODE   ZONE  SERVER  STATE           ANSWER  INDEX  LAST POLL    POLLS  UNANSWERED
+lb-1   b     web/a   silent, behind  drain   1      100.0 s ago  1      0
+lb-22  b     web/bb  ok              drain   2      0.5 s ago    2      0
+";
+    assert_eq!(view.to_table(), expected);
+}
+
 fn tables() -> impl Strategy<Value = Vec<Table>> {
     let poll = (
         0..3_u8,

@@ -268,3 +268,5 @@ pub fn shared_name(name: &Name, addresses: &[IpAddr]) -> String {
 fn contains(text: &str, part: Option<&str>) -> bool {
     part.is_none_or(|part| text.contains(part))
 }
+
+mod text;

@@ -36,10 +36,36 @@ fn filters_keep_to_parts_of_names_and_leave_the_numbers_whole() {
         let count: usize = shown.iter().map(|node| list(node, "rows").len()).sum();
         assert_eq!((shown.len(), count), (nodes, rows), "{query}");
     }
-    for query in ["?nodes=a", "?local=perhaps", "?local=true&node=lb-1"] {
+    for query in [
+        "?nodes=a",
+        "?local=perhaps",
+        "?local=true&node=lb-1",
+        "?output=xml",
+    ] {
         let answer = tidegate.get(&format!("/api/v1/fleet{query}"));
         assert_eq!(answer.status, 400, "{query}: {}", answer.text());
     }
+}
+
+#[test]
+fn a_table_shows_the_same_rows() {
+    let (_state, tidegate) = Tidegate::start_drained();
+    for server in ["web/a canary", "web/b"] {
+        tidegate.ask_line(&format!("{server} node=lb-1 zone=b"));
+    }
+    let page = "/api/v1/fleet?output=table&server=web/a";
+    let answer = tidegate.get(page);
+    assert_eq!(
+        answer.header("content-type"),
+        Some("text/plain; charset=utf-8")
+    );
+    let text = answer.text();
+    let begins = "1 nodes, 0 silent; 2 rows, 0 silent, 0 behind; newest listing: index ";
+    assert!(text.starts_with(begins), "{text}");
+    assert!(!text.contains("INCOMPLETE"), "{text}");
+    let row = "lb-1  b     web/a   ok     drain";
+    let rows: Vec<_> = text.lines().filter(|line| line.contains("lb-1")).collect();
+    assert!(matches!(rows[..], [one] if one.starts_with(row)), "{text}");
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn a_node_is_forgotten_by_its_whole_name_until_it_polls_again() {
     // Without --replica: where this machine's configuration says.
     let listen = tidegate.http().to_string();
     let by_configuration = ["lb-1", "--env", "gprd", "--http-listen", &listen];
-    check(&by_configuration, 0, "a (http://127.0.0.1:");
+    check(&by_configuration, 0, "a: 1 rows of lb-1 forgotten");
     check(&by_configuration, 2, "no node is called lb-1");
 }
 

@@ -2,6 +2,8 @@
 
 mod api;
 mod forget;
+mod missing;
+mod replicas;
 
 use std::fs;
 use std::time::Duration;
@@ -11,6 +13,7 @@ use serde_json::Value;
 use crate::follows::Web;
 use crate::harness::folder::Folder;
 use crate::harness::haproxy::{Haproxy, Version};
+use crate::harness::http::request;
 use crate::harness::state_folder::StateFolder;
 use crate::harness::tidegate::Tidegate;
 use crate::harness::wait::{PATIENCE, check, eventually};
@@ -212,9 +215,11 @@ fn url(tidegate: &Tidegate) -> String {
     format!("http://{}", tidegate.http())
 }
 
-/// `/api/v1/fleet` now.
+/// `/api/v1/fleet` now; it takes seconds when a replica hangs.
 fn fleet(tidegate: &Tidegate) -> Value {
-    let answer = tidegate.get("/api/v1/fleet");
+    let page = "/api/v1/fleet";
+    let answer = request(tidegate.http(), "GET", page, &[], b"", PATIENCE);
+    let answer = answer.unwrap_or_else(|error| panic!("GET {page}: {error}"));
     assert_eq!(answer.status, 200, "{}", answer.text());
     serde_json::from_slice(&answer.body).expect("the API says JSON")
 }

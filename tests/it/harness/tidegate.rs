@@ -91,6 +91,16 @@ impl Tidegate {
         Self::launch_at(loopback(1), &[], arguments, environment)
     }
 
+    /// The same behind the words that start it somewhere else: on a disk of its own.
+    pub(crate) fn launch_behind(
+        launcher: &[String],
+        arguments: &[&str],
+        environment: &[(String, String)],
+    ) -> Self {
+        let launcher: Vec<_> = launcher.iter().map(String::as_str).collect();
+        Self::launch_at(loopback(1), &launcher, arguments, environment)
+    }
+
     /// `launcher` is what stands before the program on the command line; it must end in exec.
     fn launch_at(
         agent: IpAddr,
@@ -146,8 +156,13 @@ impl Tidegate {
     /// Has it keep what it read in its own folder, from the next start on.
     pub(crate) fn remember(&mut self) {
         let folder = self.folder.join("data");
-        self.arguments
-            .extend(["--data-dir".to_owned(), folder.display().to_string()]);
+        self.add_arguments(&["--data-dir", &folder.display().to_string()]);
+    }
+
+    /// Gives it further arguments, from the next start on.
+    pub(crate) fn add_arguments(&mut self, more: &[&str]) {
+        let more = more.iter().map(|&argument| argument.to_owned());
+        self.arguments.extend(more);
     }
 
     /// Starts it again after an end, on the same ports, and waits until it is ready.
@@ -284,6 +299,25 @@ impl Tidegate {
                 format!("{} {body}", answer.status)
             })?;
             Ok(body)
+        })
+    }
+
+    /// Waits until this replica counts a peer as this: `current`, `out-of-sight`.
+    pub(crate) fn await_counted(&self, peer: &str, counted: &str) {
+        let what = format!("peer {peer} is counted as {counted}");
+        eventually(&what, PATIENCE, || self.check_counted(peer, counted));
+    }
+
+    /// It does so now.
+    pub(crate) fn expect_counted(&self, peer: &str, counted: &str) {
+        let seen = self.check_counted(peer, counted);
+        seen.unwrap_or_else(|seen| panic!("peer {peer} is not counted as {counted}: {seen}"));
+    }
+
+    fn check_counted(&self, peer: &str, counted: &str) -> Result<(), String> {
+        let series = format!(r#"tidegate_peer_counted{{peer="{peer}",as="{counted}"}}"#);
+        check(self.count(&series) == 1, || {
+            self.get("/api/v1/replicas").text()
         })
     }
 

@@ -1,14 +1,24 @@
 //! Too few file descriptors.
 
+use std::fs;
+use std::io::Write as _;
 use std::net::TcpStream;
-use std::time::Duration;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
-use crate::harness::state_folder::StateFolder;
-use crate::harness::tidegate::Tidegate;
+use crate::harness::consul::{Consul, loopback};
+use crate::harness::dial::connect_from;
+use crate::harness::process::run;
+use crate::harness::replicas::Replicas;
+use crate::harness::state_folder::{META, StateFolder};
+use crate::harness::tidegate::{Tidegate, consul_environment};
 use crate::harness::wait::{PATIENCE, check, eventually, let_pass};
 
 const OVER_LIMIT: &str = r#"tidegate_agent_silent_total{reason="over_limit"}"#;
 const ACCEPT_ERRORS: &str = "tidegate_agent_accept_errors_total";
+const KEY: &str = "frontend/gprd/canary-state";
+const CANARY: &str = "web/cny canary";
+const LINE: &str = "web/cny canary\n";
 
 /// Linux counts the time of a process in hundredths of a second (`USER_HZ`).
 const TICKS_PER_SECOND: u64 = 100;
@@ -25,7 +35,7 @@ fn connections_are_cut_to_what_the_descriptors_allow() {
         check(closed >= 1.0, || closed.to_string())
     });
     drop(held);
-    tidegate.await_answer("web/cny canary", "up drain", PATIENCE);
+    tidegate.await_answer(CANARY, "up drain", PATIENCE);
 }
 
 /// Fewer descriptors than the parts beside the agent may need: accept itself fails.
@@ -48,14 +58,103 @@ fn a_process_without_free_descriptors_waits_for_them_and_does_not_spin() {
     assert!(spent < TICKS_PER_SECOND / 5, "{spent} ticks in {span:?}");
 
     drop((pages, polls));
-    tidegate.await_answer("web/cny canary", "up drain", PATIENCE);
+    tidegate.await_answer(CANARY, "up drain", PATIENCE);
     assert!(tidegate.metric(ACCEPT_ERRORS) > 0.0, "accept never failed");
+}
+
+/// What is kept beside the agent's connections is enough for everything else, whoever takes as
+/// much of it as he can.
+#[test]
+fn at_the_limit_of_descriptors_polls_are_closed_and_nothing_else_fails() {
+    let (consul, mut replicas) = pair(&["prlimit", "--nofile=300:300"]);
+    let [a, b] = &mut replicas.all[..] else {
+        panic!("two were started");
+    };
+    a.await_counted("b", "current");
+    b.await_counted("a", "current");
+    let pages = (0..200).map(|_| connect_from(loopback(2), a.http()));
+    let pages: Vec<_> = pages.map(|page| page.expect("it listens")).collect();
+    let begun = Instant::now();
+    let mut rounds = 0;
+    // Longer than the lease, the time that a peer's word counts, and a blocking read's pause.
+    while begun.elapsed() < Duration::from_secs(3) {
+        let mut polls: Vec<_> = (0..100).map(|_| a.connect()).collect();
+        for poll in &mut polls {
+            // One that was refused may have been closed by now.
+            poll.write_all(LINE.as_bytes()).ok();
+        }
+        for replica in [&*a, &*b] {
+            replica.await_readyz(200, "current: ", Duration::from_secs(1));
+        }
+        a.expect_counted("b", "current");
+        b.expect_counted("a", "current");
+        rounds += 1;
+    }
+    consul.kv_put(KEY, "maint");
+    a.await_answer(CANARY, "up maint", PATIENCE);
+    let refused = a.count(OVER_LIMIT);
+    println!("{refused} of {rounds} times 100 polls were refused");
+    assert!(refused > 0, "the limit was never reached");
+    assert_eq!(a.count(ACCEPT_ERRORS), 0);
+    let log = a.process().log_text();
+    assert!(!log.contains("Too many open files"), "{log}");
+    drop(pages);
+}
+
+/// No descriptor at all, which takes a limit that is lowered while the process runs: none for a
+/// poll, for the source, for a peer, for a page.
+#[test]
+fn a_replica_that_gets_no_descriptor_any_more_is_silent_and_comes_back() {
+    let (consul, mut replicas) = pair(&[]);
+    let [a, b] = &mut replicas.all[..] else {
+        panic!("two were started");
+    };
+    b.await_counted("a", "current");
+    limit_descriptors(a, 3);
+    let waiting: Vec<_> = (0..50).map(|_| a.connect()).collect();
+    b.await_counted("a", "out-of-sight");
+    for text in ["no word of the peer", "the source cannot be read"] {
+        a.process().await_log(text, PATIENCE);
+    }
+    // The other one is not concerned.
+    consul.kv_put(KEY, "maint");
+    b.await_answer(CANARY, "up maint", PATIENCE);
+
+    limit_descriptors(a, 20_000);
+    a.await_answer(CANARY, "up maint", PATIENCE);
+    a.await_readyz(200, "current: ", PATIENCE);
+    a.await_counted("b", "current");
+    b.await_counted("a", "current");
+    assert!(a.count(ACCEPT_ERRORS) > 0);
+    let log = a.process().log_text();
+    assert!(log.contains("Too many open files"), "{log}");
+    assert!(!log.contains("ERROR"), "{log}");
+    drop(waiting);
+}
+
+/// Two replicas on a Consul in which the canary is drained.
+fn pair(launcher: &[&str]) -> (Consul, Replicas) {
+    let consul = Consul::dev();
+    consul.kv_put("frontend/gprd/_meta", META);
+    consul.kv_put(KEY, "drain");
+    let arguments = ["--kv", "consul"];
+    let environment = consul_environment(&consul);
+    let replicas = Replicas::start_behind(launcher, 2, &arguments, &environment);
+    (consul, replicas)
+}
+
+/// Of a process that runs: what is open stays open.
+fn limit_descriptors(tidegate: &mut Tidegate, count: u32) {
+    let id = tidegate.process().id().to_string();
+    let mut command = Command::new("prlimit");
+    command.args(["--pid", &id, &format!("--nofile={count}:20000")]);
+    assert_eq!(run("prlimit", &command, PATIENCE).code, Some(0));
 }
 
 /// Processor time spent so far, in user and system mode.
 fn cpu_ticks(tidegate: &mut Tidegate) -> u64 {
     let path = format!("/proc/{}/stat", tidegate.process().id());
-    let text = std::fs::read_to_string(&path).expect("the process runs");
+    let text = fs::read_to_string(&path).expect("the process runs");
     // The second field, the name in parentheses, may hold blanks: count from its end.
     let (_, fields) = text
         .rsplit_once(')')

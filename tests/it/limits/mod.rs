@@ -7,5 +7,7 @@
 
 mod connections;
 mod descriptors;
+mod disk;
 mod http;
+mod mute;
 mod signals;

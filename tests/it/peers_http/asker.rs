@@ -148,6 +148,8 @@ async fn the_replicas_and_their_problems_are_shown() {
         "tidegate_peer_questions_total{peer=\"b\",outcome=\"refused\"} 0\n",
         "tidegate_peer_counted{peer=\"b\",as=\"starting\"} 1\n",
         "tidegate_peer_counted{peer=\"b\",as=\"out-of-sight\"} 0\n",
+        "tidegate_peer_differs{peer=\"b\",what=\"version\"} 1\n",
+        "tidegate_peer_differs{peer=\"b\",what=\"identity\"} 0\n",
         "tidegate_replica_problems 1\n",
         "tidegate_clock_offset_seconds{to=\"peer\",peer=\"b\"} 0",
     ] {

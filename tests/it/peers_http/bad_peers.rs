@@ -17,8 +17,8 @@ use crate::harness::ports::Port;
 /// The limit of questions that are never answered.
 const SHORT: Duration = Duration::from_millis(300);
 /// How late the end of such a question may be, on a loaded machine.
-const LATE_MAX: Duration = Duration::from_secs(2);
-const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n";
+pub(super) const LATE_MAX: Duration = Duration::from_secs(2);
+pub(super) const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n";
 
 #[tokio::test]
 async fn a_refused_connection_is_a_dead_peer() {
@@ -53,13 +53,6 @@ async fn who_accepts_and_says_nothing_is_silent_in_time() {
 #[tokio::test]
 async fn who_answers_a_byte_at_a_time_is_silent_in_time() {
     let begun = Instant::now();
-    let drip = async |mut stream: TcpStream| {
-        stream.write_all(HEAD).await?;
-        loop {
-            stream.write_all(b" ").await?;
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
     let heard = heard_from(SHORT, drip).await;
     expect_silence(&heard, "no whole answer within the time");
     assert!(begun.elapsed() < SHORT + LATE_MAX, "{:?}", begun.elapsed());
@@ -82,13 +75,6 @@ async fn who_resets_or_hangs_up_is_not_dead() {
 
 #[tokio::test]
 async fn an_endless_answer_is_left_at_its_limit() {
-    let endless = async |mut stream: TcpStream| {
-        stream.write_all(HEAD).await?;
-        let chunk = vec![b' '; 1 << 20];
-        loop {
-            stream.write_all(&chunk).await?;
-        }
-    };
     let heard = heard_from(Duration::from_secs(20), endless).await;
     expect_silence(&heard, "larger than");
 }
@@ -117,6 +103,14 @@ async fn what_is_no_word_is_silence_that_says_why() {
 
 /// One question to a listener that reads the request, and then does this.
 async fn heard_from(limit: Duration, answer: impl AsyncFn(TcpStream) -> io::Result<()>) -> Heard {
+    serving(answer, async |address| ask(address, limit).await).await
+}
+
+/// What comes of asking a listener that reads each request, and then does this.
+pub(super) async fn serving<T>(
+    answer: impl AsyncFn(TcpStream) -> io::Result<()>,
+    asking: impl AsyncFnOnce(SocketAddr) -> T,
+) -> T {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
     let listener = listener.expect("a loopback port is free");
     let address = listener.local_addr().expect("it is bound");
@@ -136,11 +130,29 @@ async fn heard_from(limit: Duration, answer: impl AsyncFn(TcpStream) -> io::Resu
     };
     tokio::select! {
         biased;
-        heard = ask(address, limit) => heard,
+        heard = asking(address) => heard,
         () = serving => unreachable!("it serves for ever"),
     }
 }
 
-async fn wait_for_ever(mut stream: TcpStream) -> io::Result<()> {
+/// A good head, and then a byte now and then.
+pub(super) async fn drip(mut stream: TcpStream) -> io::Result<()> {
+    stream.write_all(HEAD).await?;
+    loop {
+        stream.write_all(b" ").await?;
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// A good head, and then more than anybody takes.
+pub(super) async fn endless(mut stream: TcpStream) -> io::Result<()> {
+    stream.write_all(HEAD).await?;
+    let chunk = vec![b' '; 1 << 20];
+    loop {
+        stream.write_all(&chunk).await?;
+    }
+}
+
+pub(super) async fn wait_for_ever(mut stream: TcpStream) -> io::Result<()> {
     stream.read_to_end(&mut Vec::new()).await.map(|_| ())
 }

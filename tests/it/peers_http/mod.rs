@@ -3,6 +3,7 @@
 mod answers;
 mod asker;
 mod bad_peers;
+mod fleet;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -10,19 +11,21 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use tidegate::beliefs::Beliefs;
-use tidegate::clock::SystemClock;
+use tidegate::clock::{self, SystemClock};
 use tidegate::domain::authority::{Authority, Heard, Times};
 use tidegate::domain::evidence::Evidence;
+use tidegate::domain::fleet::{self as polls, Polled, Report, Table, in_millis};
 use tidegate::domain::key::Prefix;
 use tidegate::domain::listing::{Entry, Listing};
 use tidegate::domain::memory::Memory;
 use tidegate::domain::name::Name;
 use tidegate::domain::peer_token::PeerToken;
+use tidegate::domain::request::Request;
 use tidegate::domain::word::Identity;
-use tidegate::fleet::{Fleet, Settings};
+use tidegate::fleet::{Fleet, Gatherer, Settings};
 use tidegate::http::{self, Pages};
 use tidegate::metrics::{Metrics, PeerCounters};
-use tidegate::peers::{Ask as _, HttpAsk, Peer};
+use tidegate::peers::{Ask as _, FleetAsk, HttpAsk, Peer};
 use tidegate::store::Store;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -36,6 +39,7 @@ const TOKEN: &str = "0123456789abcdef-of-the-peers";
 struct Replica {
     address: SocketAddr,
     beliefs: Arc<Beliefs>,
+    fleet: Arc<Fleet>,
     counters: Arc<PeerCounters>,
     token: Arc<ArcSwapOption<PeerToken>>,
     stopping: CancellationToken,
@@ -60,7 +64,9 @@ impl Replica {
             prefix: identity.prefix.clone(),
             poll_interval: Duration::from_secs(2),
         };
-        let fleet = Arc::new(Fleet::new(settings, Arc::clone(&store), Vec::new(), None));
+        let known = Some(known_fleet(&identity));
+        let fleet = Fleet::new(settings, Arc::clone(&store), Vec::new(), known);
+        let fleet = Arc::new(fleet);
         let counters = Arc::new(PeerCounters::new(others));
         let metrics = Metrics::new(
             Arc::clone(&store),
@@ -70,12 +76,16 @@ impl Replica {
             Arc::clone(&counters),
         );
         let (token, stopping) = (Arc::default(), CancellationToken::new());
+        let identity = Arc::new(identity);
+        let others = FleetAsk::new(Arc::clone(&identity), Arc::clone(&token), Vec::new());
+        let others = others.expect("an HTTP client");
         let pages = Pages {
             store,
             metrics: Arc::new(metrics),
-            fleet,
+            fleet: Arc::clone(&fleet),
+            others: Arc::new(Gatherer::new(Arc::new(others))),
             replica: identity.slot.clone(),
-            identity: Arc::new(identity),
+            identity,
             peer_token: Arc::clone(&token),
             stopping: stopping.clone(),
         };
@@ -87,6 +97,7 @@ impl Replica {
         Self {
             address,
             beliefs: Arc::new(beliefs),
+            fleet,
             counters,
             token,
             stopping,
@@ -121,6 +132,23 @@ fn identity(slot: &str) -> Identity {
         slot: name(slot),
         digest: 7,
         version: "0.1.0".to_owned(),
+    }
+}
+
+/// What a replica knows of the fleet: one row of node `lb-1`.
+fn known_fleet(replica: &Identity) -> Report {
+    let (mut table, now) = (Table::new(1), in_millis(clock::now()));
+    let request = Request::parse(b"web/a node=lb-1\n").expect("a request");
+    let row = polls::Identity::new(&request, Ipv4Addr::LOCALHOST.into());
+    table.record(&row, &Polled::once(now, None));
+    Report {
+        replica: replica.slot.clone(),
+        at: now,
+        since: now,
+        poll_interval: Duration::from_secs(2),
+        newest: None,
+        dropped: 0,
+        nodes: table.nodes().clone(),
     }
 }
 

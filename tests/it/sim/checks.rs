@@ -7,6 +7,7 @@ use std::time::Duration;
 use tidegate::domain::authority::AuthorityName;
 use tokio::time::{Instant, sleep};
 
+use super::consul::NARROWED;
 use super::look::{Answered, Look, look, texts};
 use super::world::{POLL_INTERVAL, World};
 
@@ -33,6 +34,8 @@ pub(super) struct Checker {
     told: [u64; SERVERS],
     /// And whether that was a part only.
     told_part: [bool; SERVERS],
+    /// The hidden keys that each replica last answered from, and in which life.
+    had: BTreeMap<usize, (Instant, [bool; NARROWED.len()])>,
     /// Servers' times: each polls a replica of its choice once per interval.
     next_poll: [Instant; SERVERS],
     poll_choice: usize,
@@ -55,6 +58,7 @@ impl Checker {
             cut: BTreeMap::new(),
             told: [0; SERVERS],
             told_part: [true; SERVERS],
+            had: BTreeMap::new(),
             next_poll,
             poll_choice: 0,
             traces: std::env::var_os("TIDEGATE_SIM_TRACE").is_some(),
@@ -129,6 +133,7 @@ impl Checker {
         self.note_links();
         self.check_staleness(&looks);
         self.check_two_truths(&looks);
+        self.check_lost_rights(&looks);
         self.check_went_back(&looks);
         self.check_newborn(&looks);
         self.check_relays(&looks);
@@ -207,17 +212,41 @@ impl Checker {
         if lasts > World::times().fresh() + SLACK {
             self.fail("2 two truths", &texts(looks));
         }
-        let first = answers.first();
-        let subset = first.is_some_and(|first| {
-            answers
-                .iter()
-                .any(|answer| answer.cut != first.cut && answer.seq == first.seq)
-        });
+        // Nobody but one who sees more can tell that a token never saw the whole.
+        let long = World::times().fresh() + lease + SLACK;
+        let beside = |(a, b): (&Look, &Look)| {
+            let same = |a: &Answered, b: &Answered| a.seq == b.seq && a.cut != b.cut;
+            let differ = a.answer.as_ref().zip(b.answer.as_ref());
+            differ.is_some_and(|(a, b)| same(a, b)) && self.together(a.number, b.number) > long
+        };
+        let mut pairs = looks.iter().flat_map(|a| looks.iter().map(move |b| (a, b)));
+        let subset = pairs.any(beside);
         let lasts = self.lasts("a part beside the whole", 0, subset);
-        if lasts > World::times().fresh() + lease + SLACK {
+        if lasts > World::times().fresh() + SLACK {
             self.fail("2 a part beside the whole", &texts(looks));
         }
         self.check_after_agreeing(looks);
+    }
+
+    /// A key that a replica answered from is not gone only because its token hides it.
+    fn check_lost_rights(&mut self, looks: &[Look]) {
+        for look in looks {
+            let Some(answer) = &look.answer else {
+                continue;
+            };
+            let before = self.had.insert(look.number, (look.born, answer.has));
+            let Some((_, had)) = before.filter(|(born, _)| *born == look.born) else {
+                continue;
+            };
+            let lost = had
+                .iter()
+                .zip(answer.lacks)
+                .any(|(had, lacks)| *had && lacks);
+            // Without that key a whole listing looks like the narrowed view of the next version.
+            if lost && look.narrowed && look.name == AuthorityName::Current {
+                self.fail("2 a part after the whole", &look.text());
+            }
+        }
     }
 
     /// Of replicas that agreed, none answers something newer while another still answers that.

@@ -20,6 +20,8 @@ pub(super) struct Look {
     pub(super) memory: Option<Arc<Memory>>,
     pub(super) born: Instant,
     pub(super) saw_it: Option<Instant>,
+    /// Whether its token hides keys.
+    pub(super) narrowed: bool,
     pub(super) clock_error: i64,
     pub(super) clock_since: Instant,
 }
@@ -31,6 +33,10 @@ pub(super) struct Answered {
     pub(super) replaced: Option<Instant>,
     /// Some keys are missing that this version has.
     pub(super) cut: bool,
+    /// Of the keys that a narrowed token hides, those that it has.
+    pub(super) has: [bool; NARROWED.len()],
+    /// And those that it lacks and this version has.
+    pub(super) lacks: [bool; NARROWED.len()],
     pub(super) epoch: u64,
     /// From what was agreed on before.
     pub(super) deferred: bool,
@@ -92,17 +98,21 @@ pub(super) fn look(world: &World) -> Vec<Look> {
         let (published, now) = (store.load(), moment_of(world, number));
         let answer = published.answering(now).map(|snapshot| {
             let has = |path: &str| snapshot.placed().any(|placed| placed.path == path);
-            let rights = if NARROWED.iter().any(|path| has(path)) {
+            let rights = if NARROWED.into_iter().any(has) {
                 Rights::Full
             } else {
                 Rights::Subset
             };
             let version = state.consul.of(snapshot.generation, snapshot.index, rights);
-            let cut = |path: &&str| version.entries.contains_key(*path) && !has(path);
+            let has = NARROWED.map(has);
+            let exists = NARROWED.map(|path| version.entries.contains_key(path));
+            let lacks = std::array::from_fn(|key| exists[key] && !has[key]);
             Answered {
                 seq: version.seq,
                 replaced: version.replaced,
-                cut: NARROWED.iter().any(cut),
+                cut: lacks.contains(&true),
+                has,
+                lacks,
                 epoch: snapshot.generation.epoch,
                 deferred: published.standing.answers(now) == Answers::WhatWasAgreed,
             }
@@ -118,6 +128,7 @@ pub(super) fn look(world: &World) -> Vec<Look> {
                 .map(|(_, memory)| Arc::clone(memory)),
             born: replica.born,
             saw_it: replica.saw_it,
+            narrowed: replica.rights != Rights::Full,
             clock_error: replica.clock_error,
             clock_since: replica.clock_since,
         });

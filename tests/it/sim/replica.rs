@@ -238,6 +238,8 @@ impl Keep for SimDisk {
         sleep(Duration::from_millis(2)).await;
         self.world.state().replicas[self.number].disk = Some((*memory).clone());
     }
+
+    async fn retry(&mut self, _: &Arc<Memory>) {}
 }
 
 /// The way of one process to its peers.

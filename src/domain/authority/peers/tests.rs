@@ -35,6 +35,17 @@ fn knowing(known: &Arc<Listing>) -> Authority {
     authority
 }
 
+/// One whose source confirms this listing, and whose peers are dead.
+fn confirmed_alone(known: &Arc<Listing>) -> Authority {
+    let mut authority = knowing(known);
+    for slot in ["b", "c"] {
+        hear_of(&mut authority, slot, -0.1, Heard::Refused);
+    }
+    let judgement = authority.listed(Arc::clone(known), at(0.0), at(0.1));
+    assert_eq!(judgement, Judgement::Accepted { changed: false });
+    authority
+}
+
 fn memory(listing: &Arc<Listing>) -> Memory {
     let generation = Generation::read(listing).unwrap();
     Memory {
@@ -285,12 +296,7 @@ fn without_memory_the_peers_are_asked_first() {
 #[test]
 fn a_peer_with_more_keys_at_the_same_index_shows_that_rights_are_missing() {
     let (part, whole) = (listing(5, 20, &["a"]), listing(5, 20, &["a", "b"]));
-    let mut authority = knowing(&part);
-    let judgement = authority.listed(Arc::clone(&part), at(0.0), at(0.1));
-    assert!(
-        matches!(judgement, Judgement::Accepted { .. }),
-        "{judgement:?}"
-    );
+    let mut authority = confirmed_alone(&part);
     hear(
         &mut authority,
         0.2,
@@ -299,6 +305,69 @@ fn a_peer_with_more_keys_at_the_same_index_shows_that_rights_are_missing() {
     assert_eq!(authority.listing(), Some(&whole));
     check(&authority, 0.3, AuthorityName::Relayed, "");
     check(&authority, 1.6, AuthorityName::Held, "a current peer has b");
+}
+
+#[test]
+fn after_a_start_with_memory_the_peers_are_asked_before_the_source_is_believed() {
+    let known = listing(5, 20, &["a"]);
+    // Restored and written to: nothing in it is lower than what this replica remembers.
+    let restored = listing(6, 30, &["a"]);
+    let read = |authority: &mut Authority, second| {
+        authority.listed(Arc::clone(&restored), at(second - 0.05), at(second))
+    };
+    let accepted = Judgement::Accepted { changed: true };
+    let mut authority = knowing(&known);
+    assert_eq!(read(&mut authority, 0.0), Judgement::Refused);
+    check(&authority, 0.0, AuthorityName::CutOff, "asked first");
+    // A word's time and a question's: nobody tells anything.
+    assert_eq!(read(&mut authority, 0.84), Judgement::Refused);
+    assert_eq!(read(&mut authority, 0.85), accepted);
+    // One peer is enough.
+    let mut authority = knowing(&known);
+    hear(
+        &mut authority,
+        0.0,
+        word("b", AuthorityName::CutOff, Some(memory(&known))),
+    );
+    assert_eq!(read(&mut authority, 0.1), accepted);
+    // It knows that the history went back.
+    let mut authority = knowing(&known);
+    let went_back = Memory {
+        broken: Some((1, "lower".to_owned())),
+        ..memory(&known)
+    };
+    hear(
+        &mut authority,
+        0.0,
+        word("b", AuthorityName::Held, Some(went_back)),
+    );
+    assert_eq!(read(&mut authority, 0.9), Judgement::Refused);
+    check(&authority, 0.9, AuthorityName::Held, "lower");
+}
+
+#[test]
+fn after_a_start_keys_that_a_peer_knows_are_asked_for_by_name() {
+    let (part, whole) = (listing(5, 20, &["a"]), listing(5, 20, &["a", "b"]));
+    let mut authority = authority();
+    hear(
+        &mut authority,
+        0.0,
+        word("b", AuthorityName::Held, Some(memory(&whole))),
+    );
+    let judgement = authority.listed(Arc::clone(&part), at(0.1), at(0.2));
+    let Judgement::Examine(questions) = judgement else {
+        panic!("{judgement:?}");
+    };
+    assert_eq!(questions.paths, ["b"]);
+    // Once a reading was believed, a peer that is behind is no reason to ask.
+    let mut authority = confirmed_alone(&part);
+    hear(
+        &mut authority,
+        0.2,
+        word("b", AuthorityName::Held, Some(memory(&whole))),
+    );
+    let judgement = authority.listed(part, at(0.3), at(0.4));
+    assert_eq!(judgement, Judgement::Accepted { changed: false });
 }
 
 #[test]
@@ -346,12 +415,7 @@ fn break_glass_takes_a_silent_peer_for_dead_until_it_is_heard() {
 #[test]
 fn a_wrong_clock_silences_and_is_named() {
     let known = listing(5, 20, &["a"]);
-    let mut authority = knowing(&known);
-    let judgement = authority.listed(Arc::clone(&known), at(0.0), at(0.1));
-    assert!(
-        matches!(judgement, Judgement::Accepted { .. }),
-        "{judgement:?}"
-    );
+    let mut authority = confirmed_alone(&known);
     for (slot_name, offset) in [("b", -7_000), ("c", -7_100)] {
         authority.clock_of_peer(&slot(slot_name), at(0.1), Offset(offset));
     }
