@@ -45,6 +45,7 @@ pub mod config;
 pub mod disk;
 pub mod domain;
 pub mod fleet;
+pub mod haproxy;
 pub mod http;
 pub mod http_client;
 pub mod kv;

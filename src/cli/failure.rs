@@ -14,6 +14,8 @@ pub enum Exit {
     Usage = 2,
     /// A rule refuses it: nothing was done.
     Refused = 3,
+    /// A precheck or the gate says no.
+    Blocked = 4,
     /// Somebody else wrote meanwhile: nothing was done.
     Conflict = 5,
     /// The store is out of reach, or refuses.

@@ -9,17 +9,21 @@ mod context;
 mod explain;
 mod failure;
 mod forget;
+mod get;
 mod init;
+mod look;
 mod man;
+mod precheck;
 mod replica;
 mod serve;
 mod set;
+mod status;
 mod write;
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 
-use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Arg, ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub use failure::{Exit, Failure};
 
@@ -57,6 +61,25 @@ enum Command {
     Set(set::Set),
     /// Clear server overrides: the servers follow their groups again.
     Clear(clear::Clear),
+    /// Show what is desired, what was served, and what HAProxy has.
+    Status(status::Status),
+    /// Show the states of servers: how many nodes of a role have each.
+    ///
+    /// A line is the number of nodes, their role, backend/server and the state; two lines for one
+    /// server mean that its state is split. The role comes from the setting observe.roles, and is
+    /// `-` when nobody says. The state is HAProxy's own word when --prometheus or --stats is given,
+    /// otherwise what was served.
+    Get(get::Get),
+    /// Say whether a deploy may go on, by HAProxy's own word.
+    ///
+    /// UP, MAINT and servers without a check pass; DRAIN, DOWN and whatever is not known block, and
+    /// end with 4. Canary rows are looked at in the stage cny only, which looks at all rows.
+    Precheck(precheck::Precheck),
+    /// Say whether the canary is up; whatever is not known means no.
+    ///
+    /// It is up when HAProxy has every canary backend up on every node: those called canary_...,
+    /// and those whose servers are all canary ones. No ends with 4.
+    Gate(precheck::Gate),
     /// Believe a store whose history went back, after showing what that changes: writes a new epoch.
     Accept(accept::Accept),
     /// Forget a node that was taken away: the fleet view shows it no longer.
@@ -68,7 +91,7 @@ enum Command {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage, or nothing matched; \
-    3 refused; 5 somebody else wrote meanwhile; 6 the store is out of reach; \
+    3 refused; 4 a precheck or the gate says no; 5 somebody else wrote meanwhile; 6 the store is out of reach; \
     7 written, and a replica does not answer in time.";
 
 /// The settings that the commands other than `serve` take as flags.
@@ -76,6 +99,9 @@ const STORE_FLAGS: [&str; 3] = ["environment", "root", "kv"];
 
 /// The settings that say where this machine's replica is.
 const REPLICA_FLAGS: [&str; 2] = ["environment", "http.listen"];
+
+/// How the settings begin that say where HAProxy's own word comes from.
+const OBSERVE: &str = "observe.";
 
 /// Parses and runs one command.
 ///
@@ -100,6 +126,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
         Command::Canary(canary) => canary.run(flags),
         Command::Set(set) => set.run(&flags),
         Command::Clear(clear) => clear.run(&flags),
+        Command::Status(status) => status.run(&flags),
+        Command::Get(get) => get.run(&flags),
+        Command::Precheck(precheck) => precheck.run(&flags),
+        Command::Gate(gate) => gate.run(&flags),
         Command::Accept(accept) => accept.run(&flags),
         Command::Forget(forget) => forget.run(&flags),
         Command::Completions(completions) => completions.run(command()),
@@ -110,9 +140,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
 /// The whole command line, each command with the flags of the settings that it takes.
 fn command() -> clap::Command {
     let mut command = Cli::command();
-    for name in ["serve", "check-config"] {
-        command = command.mut_subcommand(name, |c| c.args(Flags::args()));
-    }
+    // The service asks no HAProxy.
+    let of_serve = Flags::args().filter(|arg| !arg.get_id().as_str().starts_with(OBSERVE));
+    command = command.mut_subcommand("serve", |c| c.args(of_serve));
+    command = command.mut_subcommand("check-config", |c| c.args(Flags::args()));
     for name in ["init", "explain", "canary", "set", "clear"] {
         let of_the_store = Flags::args().filter(|arg| STORE_FLAGS.contains(&arg.get_id().as_str()));
         command = command.mut_subcommand(name, |c| c.args(of_the_store));
@@ -121,6 +152,11 @@ fn command() -> clap::Command {
     let both = both.collect::<Vec<_>>();
     let of_both = Flags::args().filter(|arg| both.contains(&arg.get_id().as_str()));
     command = command.mut_subcommand("accept", |c| c.args(of_both));
+    let observes = |arg: &Arg| arg.get_id().as_str().starts_with(OBSERVE);
+    for name in ["status", "get", "precheck", "gate"] {
+        let looks = |arg: &Arg| both.contains(&arg.get_id().as_str()) || observes(arg);
+        command = command.mut_subcommand(name, |c| c.args(Flags::args().filter(looks)));
+    }
     let of_a_replica = Flags::args().filter(|arg| REPLICA_FLAGS.contains(&arg.get_id().as_str()));
     command.mut_subcommand("forget", |c| c.args(of_a_replica))
 }

@@ -11,10 +11,12 @@ use super::errors::{ConfigError, ConfigErrors, Origin};
 use super::layers::{Given, gather};
 use super::settings::{Default, Kind, SETTINGS, SLOT_BYTES_MAX, Setting};
 use super::{
-    AgentConfig, Config, HttpConfig, LogConfig, LogFormat, PeerAddress, Role, Sources, peers,
+    AgentConfig, Config, HttpConfig, LogConfig, LogFormat, ObserveConfig, PeerAddress, Role,
+    Sources, observe, peers,
 };
 use crate::domain::key::Prefix;
 use crate::domain::name::Name;
+use crate::haproxy::prometheus::PrometheusSource;
 use crate::kv::source::KvSource;
 
 pub(super) fn load(sources: &Sources<'_>) -> Result<Config, ConfigErrors> {
@@ -58,6 +60,7 @@ impl Loader {
         let workers = self.pick("agent.workers", count);
         let connections_max = self.pick("agent.connections_max", count);
         let http_listen = self.pick("http.listen", address);
+        let observe = self.observe();
         let format = self.pick("log.format", log_format);
         let level = self.pick("log.level", filter);
         let standalone = self.check_standalone(kv.as_ref(), standalone);
@@ -87,12 +90,30 @@ impl Loader {
             http: HttpConfig {
                 listen: http_listen?,
             },
+            observe,
             log: LogConfig {
                 format: format?,
                 level: level?,
             },
             given: self.counting(),
         })
+    }
+
+    fn observe(&mut self) -> ObserveConfig {
+        let url = self.pick("observe.prometheus", observe::prometheus);
+        let matchers = self.pick("observe.prometheus_matchers", observe::matchers);
+        let node_label = self.pick("observe.node_label", observe::label);
+        let stats = self.pick("observe.stats", observe::stats);
+        let roles = self.pick("observe.roles", observe::roles);
+        ObserveConfig {
+            prometheus: url.map(|url| PrometheusSource {
+                url,
+                matchers: matchers.unwrap_or_default(),
+                node_label,
+            }),
+            stats: stats.unwrap_or_default(),
+            roles: roles.unwrap_or_default(),
+        }
     }
 
     /// Reads every value of a setting; the first one counts.

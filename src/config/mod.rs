@@ -20,12 +20,14 @@ pub use crate::kv::source::KvSource;
 pub use errors::{ConfigError, ConfigErrors, Origin};
 pub use flags::Flags;
 pub use layers::{FILE_BYTES_MAX, Given};
+pub use observe::{ObserveConfig, Roles};
 pub use peers::replica_url;
 
 mod errors;
 mod flags;
 mod layers;
 mod load;
+mod observe;
 mod peers;
 pub mod settings;
 #[cfg(test)]
@@ -62,6 +64,8 @@ pub struct Config {
     pub agent: AgentConfig,
     /// The listener for health, metrics and the API.
     pub http: HttpConfig,
+    /// Where `HAProxy`'s own word comes from.
+    pub observe: ObserveConfig,
     /// What is logged, and how.
     pub log: LogConfig,
     /// Which value counts for each setting and where it came from, in the settings' order.

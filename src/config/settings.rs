@@ -69,7 +69,7 @@ pub enum Kind {
 pub const SLOT_BYTES_MAX: usize = 32;
 
 /// All settings, in the order of the documentation.
-pub const SETTINGS: [Setting; 17] = [
+pub const SETTINGS: [Setting; 22] = [
     Setting {
         key: "environment",
         flag: "env",
@@ -224,6 +224,53 @@ pub const SETTINGS: [Setting; 17] = [
         doc: "Where health, metrics and the read-only API are served; not the agent's port.",
     },
     Setting {
+        key: "observe.prometheus",
+        flag: "prometheus",
+        variable: "TIDEGATE_OBSERVE_PROMETHEUS",
+        value_name: "URL",
+        default: Default::Implied("none"),
+        kind: Kind::Text,
+        doc: "A Prometheus that scrapes the HAProxy nodes, for the commands that show what HAProxy \
+              really has. HAProxy's own exporter is read, and haproxy_server_up.",
+    },
+    Setting {
+        key: "observe.prometheus_matchers",
+        flag: "prometheus-matchers",
+        variable: "TIDEGATE_OBSERVE_PROMETHEUS_MATCHERS",
+        value_name: "MATCHERS",
+        default: Default::Implied("none"),
+        kind: Kind::Text,
+        doc: "What keeps its series to those of this environment, such as env=\"gprd\".",
+    },
+    Setting {
+        key: "observe.node_label",
+        flag: "node-label",
+        variable: "TIDEGATE_OBSERVE_NODE_LABEL",
+        value_name: "LABEL",
+        default: Default::Implied("fqdn, otherwise instance without its port"),
+        kind: Kind::Text,
+        doc: "The label of its series that names the node. A full host name is the node of its \
+              first part.",
+    },
+    Setting {
+        key: "observe.stats",
+        flag: "stats",
+        variable: "TIDEGATE_OBSERVE_STATS",
+        value_name: "NODE=WHERE",
+        default: Default::Implied("none"),
+        kind: Kind::Pairs,
+        doc: "The stats socket of a node: unix:/PATH or HOST:PORT.",
+    },
+    Setting {
+        key: "observe.roles",
+        flag: "role",
+        variable: "TIDEGATE_OBSERVE_ROLES",
+        value_name: "ROLE=BEGIN",
+        default: Default::Implied("none"),
+        kind: Kind::Pairs,
+        doc: "What nodes are for, by how their names begin, such as main=haproxy-main-.",
+    },
+    Setting {
         key: "log.format",
         flag: "log-format",
         variable: "TIDEGATE_LOG_FORMAT",
@@ -286,8 +333,12 @@ mod tests {
             } else {
                 setting.key
             };
-            // A flag is given once for each peer.
-            let flag = if name == "peers" { "peer" } else { name };
+            // A flag is given once for each peer; reading commands have the words of one table.
+            let flag = match name {
+                "peers" => "peer",
+                "observe.roles" => "role",
+                name => name.strip_prefix("observe.").unwrap_or(name),
+            };
             assert_eq!(setting.flag, flag.replace(['.', '_'], "-"));
             let variable = name.replace('.', "_").to_uppercase();
             assert_eq!(setting.variable, format!("TIDEGATE_{variable}"));

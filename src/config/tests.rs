@@ -78,6 +78,15 @@ fn every_setting_can_stand_in_the_file() {
         connections_max = 1_000
         [http]
         listen = '127.0.0.1:9001'
+        [observe]
+        prometheus = 'http://prometheus:9090/'
+        prometheus_matchers = 'env=\"gprd\",type=\"haproxy\"'
+        node_label = 'fqdn'
+        [observe.stats]
+        lb-1 = 'unix:/run/haproxy/admin.sock'
+        lb-2 = '10.0.0.2:9999'
+        [observe.roles]
+        main = 'lb-'
         [log]
         format = 'json'
         level = 'info,tidegate::watch=debug'
@@ -91,6 +100,14 @@ fn every_setting_can_stand_in_the_file() {
     let others: Vec<_> = config.others().map(|peer| peer.url.as_str()).collect();
     assert_eq!(others, ["http://10.0.0.1:8791", "http://10.0.0.3:8791"]);
     assert_eq!(config.assume_gone, [Name::parse("c").unwrap()]);
+    let observe = &config.observe;
+    let prometheus = observe.prometheus.as_ref().unwrap();
+    assert_eq!(prometheus.url, "http://prometheus:9090");
+    assert_eq!(prometheus.matchers, "env=\"gprd\",type=\"haproxy\"");
+    let sockets: Vec<_> = observe.stats.values().map(ToString::to_string).collect();
+    assert_eq!(sockets, ["unix:/run/haproxy/admin.sock", "10.0.0.2:9999"]);
+    let role = observe.roles.of(&Name::parse("lb-9").unwrap());
+    assert_eq!(role.map(Name::as_str), Some("main"));
     // All but standalone, which is the other possibility.
     assert_eq!(config.given.len(), settings::SETTINGS.len() - 1);
     for given in &config.given {
@@ -442,3 +459,5 @@ proptest! {
         }
     }
 }
+
+mod observe;

@@ -201,7 +201,9 @@ impl Authority {
                 .believed
                 .as_ref()
                 .is_some_and(|b| reading.index < b.listing.index)
-            || self.went_back(&reading, known).is_some();
+            || self.went_back(&reading, known).is_some()
+            // Nobody watched meanwhile: only the table-wide index may tell of a restore.
+            || (self.unread && self.evidence.table_index > reading.index);
         match generation {
             Ok(generation) if !doubtful => self.accept(reading, generation, sent, received),
             // Without anything to compare with: a schema of the future, a slip of the hand.

@@ -223,6 +223,25 @@ impl Directive {
         }
     }
 
+    /// Where its ramp stands at `now`: the ramp, and the percentage of its step. `None` without a
+    /// ramp, behind its last step, and when its plan is due.
+    #[must_use]
+    pub fn ramp_step(&self, now: Timestamp) -> Option<(&Ramp, Percent)> {
+        let due = self.then.and_then(|plan| self.plan_due(&plan));
+        if due.is_some_and(|due| due <= now) {
+            return None;
+        }
+        match &self.desired {
+            Desired::Ready {
+                ramp: Some(ramp), ..
+            } => {
+                let step = ramp.position(self.counts_from(now), now).step?;
+                Some((ramp, *ramp.steps.get(step)?))
+            }
+            Desired::Ready { ramp: None, .. } | Desired::Drain | Desired::Maint => None,
+        }
+    }
+
     /// The next moment after `now` at which an answer from this directive may change because of
     /// the time alone.
     #[must_use]

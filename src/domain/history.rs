@@ -1,7 +1,5 @@
 //! The history: one record for each transaction, written with it, outside the watched prefix.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -74,7 +72,8 @@ enum WireValue {
 }
 
 mod base64_bytes {
-    use super::{Engine as _, STANDARD};
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
     use serde::de::Error as _;
     use serde::{Deserialize as _, Deserializer, Serializer};
 
@@ -188,12 +187,17 @@ mod tests {
     fn text_stays_readable_in_the_store() {
         let record = record(Some(b"drain".to_vec()), Some(vec![0xff]));
         let json = record.to_json();
-        assert!(json.contains(r#""before":"drain","after":{"base64":"/w=="}"#), "{json}");
+        assert!(
+            json.contains(r#""before":"drain","after":{"base64":"/w=="}"#),
+            "{json}"
+        );
     }
 
     #[test]
     fn a_later_version_may_add_fields() {
-        let json = record(None, None).to_json().replacen('{', r#"{"new":1,"#, 1);
+        let json = record(None, None)
+            .to_json()
+            .replacen('{', r#"{"new":1,"#, 1);
         assert!(Record::parse(json.as_bytes()).is_ok());
         assert!(Record::parse(b"{}").unwrap_err().contains("missing field"));
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use serde::{Serialize, Serializer};
 use thiserror::Error;
 
 /// The longest name, in bytes.
@@ -122,6 +123,18 @@ impl ServerId {
     pub fn parts(&self) -> (&str, &str) {
         self.0.split_once('/').expect("a server id holds one slash")
     }
+
+    /// The backend's name.
+    #[must_use]
+    pub fn backend(&self) -> &str {
+        self.parts().0
+    }
+
+    /// The server's name within its backend.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        self.parts().1
+    }
 }
 
 impl Borrow<str> for Name {
@@ -157,6 +170,18 @@ impl fmt::Display for ServerId {
 impl fmt::Debug for ServerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", &*self.0)
+    }
+}
+
+impl Serialize for Name {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl Serialize for ServerId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
     }
 }
 
@@ -200,6 +225,8 @@ mod tests {
             ServerId::parse("web/gke-cny-web").unwrap().as_str(),
             "web/gke-cny-web"
         );
+        let id = ServerId::parse("web/gke-cny-web").unwrap();
+        assert_eq!((id.backend(), id.server()), ("web", "gke-cny-web"));
         for bad in ["web", "web/", "/gke", "a/b/c", "a//b", "../x", "a b/c"] {
             assert!(ServerId::parse(bad).is_err(), "{bad:?}");
         }

@@ -4,6 +4,7 @@
 
 mod api;
 mod fleet;
+mod groups;
 mod health;
 mod listener;
 mod peer;
@@ -103,6 +104,7 @@ pub fn router(pages: Pages) -> Router {
         .route("/api/v1/explain", get(api::explain))
         .route("/api/v1/fleet", get(fleet::view))
         .route("/api/v1/fleet/forget", post(fleet::forget))
+        .route("/api/v1/groups/{group}", get(groups::view))
         .route("/api/v1/replicas", get(replicas::view))
         .fallback(no_such_page);
     // Scrapes and people must not keep a peer out: it would take this replica for out of sight.
@@ -115,7 +117,7 @@ pub fn router(pages: Pages) -> Router {
         .merge(limited(probed, PROBES_MAX))
         .merge(limited(asked, QUESTIONS_MAX))
         .merge(limited(reported, REPORTS_MAX))
-        .layer(SetResponseHeaderLayer::overriding(
+        .layer(SetResponseHeaderLayer::if_not_present(
             header::CACHE_CONTROL,
             no_store,
         ))
@@ -167,7 +169,7 @@ impl Connected<IncomingStream<'_, Bounded>> for Caller {
 
 async fn no_such_page() -> (StatusCode, &'static str) {
     let text = "no such page: /livez, /readyz, /metrics, /api/v1/snapshot, /api/v1/explain, \
-                /api/v1/fleet, /api/v1/replicas\n";
+                /api/v1/fleet, /api/v1/groups/<group>, /api/v1/replicas\n";
     (StatusCode::NOT_FOUND, text)
 }
 

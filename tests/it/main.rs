@@ -18,6 +18,7 @@ mod life_cycle;
 mod limits;
 mod memory;
 mod peers_http;
+mod read_paths;
 mod requests;
 mod sim;
 mod slow;

@@ -11,6 +11,7 @@ mod consul_faults;
 mod crowd;
 mod folder_contract;
 mod full_disk;
+mod gone_node;
 mod herd;
 mod http_drip;
 mod kv_faults;

@@ -1,0 +1,59 @@
+//! `tidegate get`.
+
+use std::io::Write as _;
+
+use clap::{Args, ValueEnum};
+
+use super::look::LookArgs;
+use super::status::{json, matched, something};
+use super::{Failure, print};
+use crate::config::Flags;
+use crate::domain::view::View;
+
+/// Show the states of servers.
+#[derive(Debug, Args)]
+pub(super) struct Get {
+    /// Only servers whose backend/server contains this.
+    #[arg(value_name = "FILTER")]
+    filter: Option<String>,
+    /// How to print it.
+    #[arg(long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+    #[command(flatten)]
+    look: LookArgs,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Output {
+    Table,
+    Json,
+}
+
+impl Get {
+    pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
+        let view = self.look.open(flags)?.view(self.filter.as_deref());
+        matched(&view, self.filter.as_deref())?;
+        let states = view.server_states();
+        let text = match self.output {
+            Output::Table => states.iter().map(|state| format!("{state}\n")).collect(),
+            Output::Json => json(&states),
+        };
+        remark(&view);
+        print(&text)?;
+        something(&view)
+    }
+}
+
+/// What the lines cannot say goes to standard error: they are read by programs.
+fn remark(view: &View) {
+    let mut text = String::new();
+    if view.observed_from.is_empty() {
+        text += "note: these are the states that were served; for HAProxy's own word give \
+                 --prometheus or --stats\n";
+    }
+    for missing in &view.missing {
+        text += &format!("missing: {}: {}\n", missing.what, missing.why);
+    }
+    // Nobody is left to tell when standard error is gone.
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}

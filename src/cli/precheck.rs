@@ -1,0 +1,90 @@
+//! `tidegate precheck` and `tidegate gate`.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::look::LookArgs;
+use super::status::{json, span};
+use super::{Exit, Failure, print};
+use crate::config::Flags;
+use crate::domain::view::{Gate as Answer, Precheck as Found, Stage};
+
+/// Say whether a deploy may go on.
+#[derive(Debug, Args)]
+pub(super) struct Precheck {
+    /// What is deployed.
+    #[arg(long, value_enum)]
+    stage: StageName,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Say whether the canary is up.
+#[derive(Debug, Args)]
+pub(super) struct Gate {
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Args)]
+struct Common {
+    /// The oldest word of HAProxy that still counts.
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = span)]
+    max_age: Duration,
+    /// How to print it.
+    #[arg(long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+    #[command(flatten)]
+    look: LookArgs,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum StageName {
+    /// The main stage.
+    Main,
+    /// The canary stage.
+    Cny,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Output {
+    Table,
+    Json,
+}
+
+impl Precheck {
+    pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
+        let view = self.common.look.open(flags)?.view(None);
+        let stage = match self.stage {
+            StageName::Main => Stage::Main,
+            StageName::Cny => Stage::Cny,
+        };
+        let found = Found::new(&view, stage, self.common.max_age);
+        print(&match self.common.output {
+            Output::Table => found.to_string(),
+            Output::Json => json(&found),
+        })?;
+        if found.passes {
+            return Ok(());
+        }
+        let (rows, reasons) = (found.blocking.len(), found.reasons.len());
+        let text = format!("the precheck blocks: {rows} rows, {reasons} other reasons");
+        Err(Failure::new(Exit::Blocked, text))
+    }
+}
+
+impl Gate {
+    pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
+        let view = self.common.look.open(flags)?.view(None);
+        let answer = Answer::new(&view, self.common.max_age);
+        print(&match self.common.output {
+            Output::Table => answer.to_string(),
+            Output::Json => json(&answer),
+        })?;
+        if answer.up {
+            return Ok(());
+        }
+        Err(Failure::new(Exit::Blocked, "the gate says no"))
+    }
+}

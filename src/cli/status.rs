@@ -1,0 +1,116 @@
+//! `tidegate status`.
+
+mod watch;
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::look::LookArgs;
+use super::{Exit, Failure, print};
+use crate::config::Flags;
+use crate::domain::view::{View, chatops};
+
+/// Show what is desired, what was served, and what `HAProxy` has.
+#[derive(Debug, Args)]
+pub(super) struct Status {
+    /// Only servers whose backend/server contains this.
+    #[arg(value_name = "FILTER")]
+    filter: Option<String>,
+    /// How to print it; chatops is the canary's block for chat.
+    #[arg(long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+    /// Look again and again, each TIME (2s unless given): a terminal is redrawn, otherwise each
+    /// change is a line.
+    #[arg(
+        long,
+        value_name = "TIME",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "2s",
+        value_parser = interval
+    )]
+    watch: Option<Duration>,
+    #[command(flatten)]
+    look: LookArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Table,
+    Json,
+    Chatops,
+}
+
+/// How often one may look: each look asks the store, the replicas and `HAProxy`.
+const INTERVAL_MIN: Duration = Duration::from_secs(1);
+
+impl Status {
+    pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
+        let look = self.look.open(flags)?;
+        let filter = self.filter.as_deref();
+        if let Some(interval) = self.watch {
+            return watch::watch(&look, filter, self.output, interval);
+        }
+        let view = look.view(filter);
+        matched(&view, filter)?;
+        print(&self.output.of(&view))?;
+        something(&view)
+    }
+}
+
+impl Output {
+    fn of(self, view: &View) -> String {
+        match self {
+            Self::Table => view.to_string(),
+            Self::Json => json(view),
+            Self::Chatops => chatops(view.rows.iter().filter(|row| row.canary)),
+        }
+    }
+}
+
+/// A value as JSON, a newline at its end.
+pub(super) fn json(value: &impl serde::Serialize) -> String {
+    let json = serde_json::to_string_pretty(value);
+    json.expect("strings and numbers always serialise") + "\n"
+}
+
+/// A filter that nothing fits is a slip. What could not be had may have fitted.
+pub(super) fn matched(view: &View, filter: Option<&str>) -> Result<(), Failure> {
+    match filter {
+        Some(filter) if view.rows.is_empty() => {
+            let missing: String = lines(view).collect();
+            let text = format!("no known server contains {filter:?}{missing}");
+            Err(Failure::new(Exit::Usage, text))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Nothing at all is no answer.
+pub(super) fn something(view: &View) -> Result<(), Failure> {
+    if view.index.is_some() || !view.rows.is_empty() {
+        return Ok(());
+    }
+    let missing: String = lines(view).collect();
+    let text = format!("nothing could be had{missing}");
+    Err(Failure::new(Exit::Unreachable, text))
+}
+
+fn lines(view: &View) -> impl Iterator<Item = String> {
+    let missing = view.missing.iter();
+    missing.map(|missing| format!("\n  {}: {}", missing.what, missing.why))
+}
+
+/// A time such as `2m`.
+pub(super) fn span(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|error| format!("{error}; write a time such as 90s"))
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = span(text)?;
+    if interval < INTERVAL_MIN {
+        return Err(format!("at least {INTERVAL_MIN:?}"));
+    }
+    Ok(interval)
+}

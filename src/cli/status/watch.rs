@@ -1,0 +1,73 @@
+//! Looking again and again.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use super::Output;
+use crate::cli::look::Look;
+use crate::cli::{Exit, Failure};
+use crate::domain::view::{View, changes};
+
+/// To the top left corner.
+const HOME: &str = "\x1b[H";
+/// Erase the rest of the line, and the rest of the screen.
+const REST_OF_LINE: &str = "\x1b[K";
+const REST_OF_SCREEN: &str = "\x1b[J";
+
+/// Shows a view each `interval` until the reader has gone.
+pub(super) fn watch(
+    look: &Look,
+    filter: Option<&str>,
+    output: Output,
+    interval: Duration,
+) -> Result<(), Failure> {
+    let redraws = io::stdout().is_terminal();
+    let mut before = None;
+    loop {
+        let view = look.view(filter);
+        let text = if redraws {
+            redrawn(&output.of(&view))
+        } else {
+            appended(output, before.as_ref(), &view)
+        };
+        match write(&text) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+            Err(error) => {
+                let text = format!("standard output: {error}");
+                return Err(Failure::new(Exit::Failed, text));
+            }
+        }
+        before = Some(view);
+        look.wait(interval);
+    }
+}
+
+fn write(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+/// Over the last one, without a blank screen in between.
+fn redrawn(text: &str) -> String {
+    let lines = text.lines().map(|line| format!("{line}{REST_OF_LINE}\n"));
+    let lines: String = lines.collect();
+    format!("{HOME}{lines}{REST_OF_SCREEN}")
+}
+
+/// The first look whole, then what became other; as JSON each look is a line.
+fn appended(output: Output, before: Option<&View>, view: &View) -> String {
+    match (output, before) {
+        (Output::Json, _) => {
+            let json = serde_json::to_string(view);
+            json.expect("strings and numbers always serialise") + "\n"
+        }
+        (Output::Table, Some(before)) => {
+            let lines = changes(before, view).into_iter();
+            lines.map(|line| line + "\n").collect()
+        }
+        (Output::Chatops, Some(before)) if output.of(before) == output.of(view) => String::new(),
+        (Output::Table | Output::Chatops, _) => output.of(view),
+    }
+}

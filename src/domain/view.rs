@@ -1,0 +1,258 @@
+//! One view of the fleet: what is desired, what was served, and what `HAProxy` has.
+//!
+//! Each of the three may be missing, and is named then: a row never shows one of them in the place
+//! of another. Tables, JSON, the block for chat, the precheck and the gate are made from this one
+//! value.
+
+pub use self::changes::changes;
+pub use self::chatops::chatops;
+pub use self::gate::Gate;
+pub use self::precheck::{Precheck, Stage};
+pub use self::row::{Desired, Groups, Row, Served, UNKNOWN};
+pub use self::table::ServerState;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::fleet::{Judge, Merged};
+use super::key::CANARY;
+use super::name::{Name, ServerId};
+use super::observed::{Missing, Observation};
+use super::settings::Settings;
+use super::snapshot::Snapshot;
+
+/// What the name of every canary server holds.
+const CANARY_MARK: &str = "-cny-";
+
+/// What a view is made of.
+#[derive(Clone)]
+pub struct Parts<'a> {
+    /// The listing of the store, compiled; `None` when it could not be read.
+    pub snapshot: Option<&'a Snapshot>,
+    /// What the replicas were asked; `None` when none of them told.
+    pub fleet: Option<&'a Merged>,
+    /// What `HAProxy` says.
+    pub observation: Observation,
+    /// What else could not be had.
+    pub missing: Vec<Missing>,
+    /// What a node is for.
+    pub role: &'a dyn Fn(&Name) -> Option<Name>,
+    /// Only servers whose `backend/server` contains this.
+    pub filter: Option<&'a str>,
+    /// The moment.
+    pub now: Timestamp,
+}
+
+/// The fleet at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct View {
+    /// The moment.
+    pub at: Timestamp,
+    /// The store's index of the listing.
+    pub index: Option<u64>,
+    /// Whom `HAProxy`'s own word comes from; empty: nobody was asked.
+    pub observed_from: Vec<String>,
+    /// What could not be had.
+    pub missing: Vec<Missing>,
+    /// Sources of `HAProxy`'s word that did not give it; they are in `missing` too.
+    #[serde(skip)]
+    pub unseen: usize,
+    /// What is wrong with keys of the store.
+    pub problems: Vec<Problem>,
+    /// Nodes of which no row polls.
+    pub silent: Vec<Silent>,
+    /// Servers that have two states, by node.
+    pub splits: Vec<Split>,
+    /// Known servers that no node has.
+    pub nowhere: Vec<ServerId>,
+    /// Backends as `HAProxy` has them.
+    pub backends: Vec<Backend>,
+    /// One server of one node each, by server.
+    pub rows: Vec<Row>,
+}
+
+/// Something wrong with a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// What kind.
+    pub kind: &'static str,
+    /// The path below the prefix.
+    pub path: String,
+    /// What is wrong.
+    pub text: String,
+}
+
+/// A node that does not poll.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Silent {
+    /// The node.
+    pub node: Name,
+    /// When it polled last.
+    pub last_poll: Option<Timestamp>,
+}
+
+/// A server with two states.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Split {
+    /// The server.
+    pub server: ServerId,
+    /// The nodes by the state that it has there.
+    pub states: BTreeMap<String, Vec<Name>>,
+}
+
+/// One backend of one node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Backend {
+    /// The node.
+    pub node: Name,
+    /// Its name.
+    pub backend: Name,
+    /// Whether it is a canary one: called `canary_...`, or all its servers are canary ones.
+    pub canary: bool,
+    /// Whether a server of it can serve.
+    pub up: bool,
+    /// As of when.
+    pub at: Timestamp,
+}
+
+impl View {
+    /// Joins the parts.
+    #[must_use]
+    pub fn new(parts: Parts<'_>) -> Self {
+        let fleet_nodes = parts.fleet.into_iter().flat_map(|fleet| fleet.nodes.keys());
+        let observation = parts.observation.clone().with_names_of(fleet_nodes);
+        let joiner = row::Joiner::new(&parts, &observation);
+        let all = joiner.rows();
+        let backends = backends(&observation, &all);
+        let known: BTreeSet<_> = all.iter().map(|row| row.server.clone()).collect();
+        let fits = |id: &ServerId| parts.filter.is_none_or(|part| id.as_str().contains(part));
+        let settings = parts.snapshot.map(|snapshot| &snapshot.settings);
+        let listed = settings
+            .into_iter()
+            .flat_map(|settings| settings.rows.keys());
+        let nowhere = listed.filter(|id| fits(id) && !known.contains(*id));
+        let nowhere = nowhere.cloned().collect();
+        let rows: Vec<_> = all.into_iter().filter(|row| fits(&row.server)).collect();
+        let silent = silent(parts.fleet, parts.now);
+        let gone = gone(&observation, &silent);
+        let unseen = observation.missing.len() + gone.len();
+        let mut missing = parts.missing;
+        missing.extend(observation.missing.into_iter().chain(gone));
+        Self {
+            at: parts.now,
+            index: parts.snapshot.map(|snapshot| snapshot.index),
+            observed_from: observation.sources,
+            missing,
+            unseen,
+            problems: problems(parts.snapshot, parts.now),
+            silent,
+            splits: splits(&rows),
+            nowhere,
+            backends,
+            rows,
+        }
+    }
+
+    /// The nodes of its rows.
+    pub fn nodes(&self) -> impl Iterator<Item = &Name> {
+        let nodes: BTreeSet<_> = self.rows.iter().map(|row| &row.node).collect();
+        nodes.into_iter()
+    }
+}
+
+/// Whether a server is a canary one: by its name, or by its groups where the settings say them.
+#[must_use]
+pub fn is_canary(id: &ServerId, settings: Option<&Settings>) -> bool {
+    let row = settings.and_then(|settings| settings.rows.get(id));
+    id.server().contains(CANARY_MARK) || row.is_some_and(|row| row.is_of(CANARY))
+}
+
+fn problems(snapshot: Option<&Snapshot>, now: Timestamp) -> Vec<Problem> {
+    let problems = snapshot.map(|snapshot| snapshot.problems_at(now));
+    let problem = |problem: super::snapshot::Problem| Problem {
+        kind: problem.kind.as_str(),
+        path: problem.path,
+        text: problem.text,
+    };
+    problems
+        .unwrap_or_default()
+        .into_iter()
+        .map(problem)
+        .collect()
+}
+
+fn silent(fleet: Option<&Merged>, now: Timestamp) -> Vec<Silent> {
+    let Some(fleet) = fleet else {
+        return Vec::new();
+    };
+    let judge: Judge = fleet.judge(now);
+    let silent = fleet.nodes.iter();
+    let silent = silent.filter(|(_, node)| judge.silent_node(node));
+    let shown = silent.map(|(name, node)| Silent {
+        node: name.clone(),
+        last_poll: node.polled().map(|(_, last)| last),
+    });
+    shown.collect()
+}
+
+/// Nodes that nobody sees any more. One that polls no longer either is down, and shown as silent; of
+/// any other its `HAProxy` may go on unseen.
+fn gone(observation: &Observation, silent: &[Silent]) -> Vec<Missing> {
+    let is_silent = |name: &Name| silent.iter().any(|silent| silent.node == *name);
+    let gone = observation.gone.iter();
+    let gone = gone.filter(|name| !observation.nodes.contains_key(*name) && !is_silent(name));
+    let missing = gone.map(|name| Missing {
+        what: format!("node {name}"),
+        why: "was seen a short while ago, and is not now".to_owned(),
+    });
+    missing.collect()
+}
+
+fn splits(rows: &[Row]) -> Vec<Split> {
+    let mut servers = BTreeMap::<_, BTreeMap<String, Vec<Name>>>::new();
+    for row in rows.iter().filter(|row| row.state != UNKNOWN) {
+        let states = servers.entry(&row.server).or_default();
+        let nodes = states.entry(row.state.clone()).or_default();
+        nodes.push(row.node.clone());
+    }
+    let split = servers.into_iter().filter(|(_, states)| states.len() > 1);
+    let split = split.map(|(server, states)| Split {
+        server: server.clone(),
+        states,
+    });
+    split.collect()
+}
+
+fn backends(observation: &Observation, rows: &[Row]) -> Vec<Backend> {
+    let mut canary = BTreeMap::new();
+    for row in rows {
+        let all = canary.entry(row.server.backend()).or_insert(true);
+        *all &= row.canary;
+    }
+    let is_canary = |name: &Name| {
+        let all = canary.get(name.as_str()).copied();
+        name.as_str().starts_with("canary_") || all.unwrap_or(false)
+    };
+    let mut shown = Vec::new();
+    for (node, seen) in &observation.nodes {
+        shown.extend(seen.backends.iter().map(|(backend, state)| Backend {
+            node: node.clone(),
+            backend: backend.clone(),
+            canary: is_canary(backend),
+            up: state.up,
+            at: state.at,
+        }));
+    }
+    shown
+}
+
+mod changes;
+mod chatops;
+mod gate;
+mod precheck;
+mod row;
+mod table;
+#[cfg(test)]
+mod tests;

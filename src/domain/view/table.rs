@@ -1,0 +1,235 @@
+//! The view for a person.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::row::{Desired, Row};
+use super::{Split, View};
+use crate::domain::name::{Name, ServerId};
+use crate::domain::observed::Part;
+
+/// How many names a line repeats.
+const NAMES_SHOWN_MAX: usize = 8;
+/// How much of a text that somebody wrote is shown, in characters.
+const TEXT_CHARS_MAX: usize = 80;
+const HEAD: [&str; 6] = ["NODES", "SERVER", "DESIRED", "SERVED", "HAPROXY", "WHY"];
+
+/// A state of a server, and on how many nodes of a role it has it. A server with two of them has a
+/// split state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ServerState<'a> {
+    /// How many nodes.
+    pub nodes: usize,
+    /// What they are for; `None` when nobody says.
+    pub role: Option<&'a Name>,
+    /// The server.
+    pub server: &'a ServerId,
+    /// The state.
+    pub state: &'a str,
+}
+
+impl View {
+    /// How many nodes of a role have a server in a state: the lines of `get-server-state`.
+    #[must_use]
+    pub fn server_states(&self) -> Vec<ServerState<'_>> {
+        let mut counts = BTreeMap::<_, usize>::new();
+        for row in &self.rows {
+            let key = (&row.server, row.role.as_ref(), row.state.as_str());
+            *counts.entry(key).or_default() += 1;
+        }
+        let states = counts.into_iter();
+        let states = states.map(|((server, role, state), nodes)| ServerState {
+            nodes,
+            role,
+            server,
+            state,
+        });
+        states.collect()
+    }
+
+    fn findings(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let missing = self.missing.iter();
+        lines.extend(missing.map(|m| format!("missing  {}: {}", m.what, m.why)));
+        let problems = self.problems.iter();
+        lines.extend(problems.map(|p| format!("problem  {}: {}", p.path, plain(&p.text))));
+        for silent in &self.silent {
+            let last = silent.last_poll.map(|last| ago(last, self.at));
+            let last = last.unwrap_or_else(|| "never".to_owned());
+            lines.push(format!("silent   {}, last poll {last}", silent.node));
+        }
+        lines.extend(self.splits.iter().map(|split| format!("split    {split}")));
+        let nowhere = self.nowhere.iter();
+        lines.extend(nowhere.map(|id| format!("nowhere  {id}: no node is known to have it")));
+        let mut waiting = BTreeMap::<_, Vec<&str>>::new();
+        for row in &self.rows {
+            if let Some(why) = &row.not_converged {
+                let nodes = waiting.entry((&row.server, why)).or_default();
+                nodes.push(row.node.as_str());
+            }
+        }
+        for ((server, why), nodes) in waiting {
+            let nodes = names(nodes.into_iter());
+            lines.push(format!("differs  {server} on {nodes}: {why}"));
+        }
+        lines
+    }
+}
+
+impl fmt::Display for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let index = self.index.map_or("?".to_owned(), |index| index.to_string());
+        let (rows, nodes) = (self.rows.len(), self.nodes().count());
+        let from = if self.observed_from.is_empty() {
+            "nobody (give --prometheus or --stats)".to_owned()
+        } else {
+            names(self.observed_from.iter().map(String::as_str))
+        };
+        writeln!(
+            f,
+            "at {}, index {index}: {rows} rows on {nodes} nodes",
+            self.at
+        )?;
+        writeln!(f, "HAProxy's own word: {from}")?;
+        for finding in self.findings() {
+            writeln!(f, "{finding}")?;
+        }
+        let mut lines = BTreeMap::<[String; 5], usize>::new();
+        for row in &self.rows {
+            *lines.entry(cells(row)).or_default() += 1;
+        }
+        let body = lines.into_iter().map(|(line, count)| {
+            let [id, desired, served, observed, why] = line;
+            [count.to_string(), id, desired, served, observed, why]
+        });
+        let table: Vec<_> = std::iter::once(HEAD.map(str::to_owned))
+            .chain(body)
+            .collect();
+        f.write_str(&aligned(&table))
+    }
+}
+
+/// Columns as wide as their widest cell.
+fn aligned(table: &[[String; 6]]) -> String {
+    let width = |column: usize| {
+        let cells = table.iter().map(|line| line[column].chars().count());
+        cells.max().unwrap_or(0)
+    };
+    let widths: [usize; 6] = std::array::from_fn(width);
+    let mut text = String::new();
+    for line in table {
+        let cells = line.iter().zip(widths);
+        let padded = cells.map(|(cell, wide)| format!("{cell:<wide$}"));
+        let padded = padded.collect::<Vec<_>>().join("  ");
+        text += padded.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+impl fmt::Display for ServerState<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let role = self.role.map_or("-", Name::as_str);
+        write!(f, "{} {role} {}: {}", self.nodes, self.server, self.state)
+    }
+}
+
+impl fmt::Display for Split {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sides = self
+            .states
+            .iter()
+            .map(|(state, nodes)| format!("{state} on {}", names(nodes.iter().map(Name::as_str))));
+        write!(
+            f,
+            "{}: {}",
+            self.server,
+            sides.collect::<Vec<_>>().join("; ")
+        )
+    }
+}
+
+/// What rows are counted by.
+fn cells(row: &Row) -> [String; 5] {
+    let none = || "-".to_owned();
+    let desired = row.desired.as_ref();
+    let served = row.served.as_ref().map(|served| {
+        let answer = served.answer.as_deref().unwrap_or("nothing");
+        if served.silent {
+            format!("{answer}, silent")
+        } else {
+            answer.to_owned()
+        }
+    });
+    let observed = row.observed.as_ref().map(|observed| {
+        let status = match observed.status.as_str() {
+            "" => observed.class.as_str(),
+            status => status,
+        };
+        let weight = observed.weight.map(|weight| format!(" w{weight}"));
+        let backup = match observed.part {
+            Some(Part::Backup) => " backup",
+            Some(Part::Active) | None => "",
+        };
+        format!("{}{}{backup}", plain(status), weight.unwrap_or_default())
+    });
+    [
+        row.server.to_string(),
+        desired.map_or_else(none, |desired| desired.answer.clone()),
+        served.unwrap_or_else(none),
+        observed.unwrap_or_else(none),
+        desired.and_then(why).unwrap_or_default(),
+    ]
+}
+
+/// Whose doing a row's desired state is: `canary-state is drain by alice since ...: reason`. `None`
+/// when no key decides.
+pub(super) fn why(desired: &Desired) -> Option<String> {
+    let path = desired.path.as_deref()?;
+    let mut text = format!("{path} is {}", desired.answer);
+    if let Some(by) = &desired.by {
+        text += &format!(" by {}", plain(by));
+    }
+    if let Some(since) = desired.since {
+        text += &format!(" since {since}");
+    }
+    let reason = desired.reason.as_ref().or(desired.error.as_ref());
+    if let Some(reason) = reason {
+        text += &format!(": {}", plain(reason));
+    }
+    Some(text)
+}
+
+/// Names, the first few of them.
+pub(super) fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<_> = names.collect();
+    if names.len() <= NAMES_SHOWN_MAX {
+        return names.join(", ");
+    }
+    let more = names.len() - NAMES_SHOWN_MAX;
+    format!("{} and {more} more", names[..NAMES_SHOWN_MAX].join(", "))
+}
+
+/// How long ago a moment was.
+pub(super) fn ago(at: Timestamp, now: Timestamp) -> String {
+    match now.duration_since(at).as_secs() {
+        seconds @ ..=119 => format!("{} s ago", seconds.max(0)),
+        seconds @ 120..=7_199 => format!("{} min ago", seconds / 60),
+        seconds => format!("{} h ago", seconds / 3_600),
+    }
+}
+
+/// What somebody wrote, in one line that moves no cursor.
+pub(super) fn plain(text: &str) -> String {
+    let mut characters = text.chars();
+    let shown: String = characters.by_ref().take(TEXT_CHARS_MAX).collect();
+    let shown = shown.replace(|c: char| c.is_control(), " ");
+    if characters.next().is_some() {
+        shown + "..."
+    } else {
+        shown
+    }
+}

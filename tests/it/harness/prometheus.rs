@@ -1,0 +1,96 @@
+//! A real Prometheus that scrapes the nodes of a test.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::process::Command;
+
+use super::consul::loopback;
+use super::folder::Folder;
+use super::http;
+use super::ports::Port;
+use super::process::Process;
+use super::tools::tool;
+use super::wait::{PATIENCE, check, eventually};
+
+/// The rules that make the older naming out of HAProxy's own series, with a label that tells them
+/// apart: `naming="older"`.
+const OLDER_NAMING: &str = r#"
+groups:
+  - name: older
+    interval: 500ms
+    rules:
+      - record: haproxy_server_up
+        expr: label_replace(sum without (state, proxy) (label_replace(haproxy_server_status{state=~"UP|DRAIN"}, "backend", "$1", "proxy", "(.*)")), "naming", "older", "", "")
+      - record: haproxy_backend_up
+        expr: label_replace(sum without (state, proxy) (label_replace(haproxy_backend_status{state="UP"}, "backend", "$1", "proxy", "(.*)")), "naming", "older", "", "")
+"#;
+
+/// A Prometheus of its own folder, on a port that is its own.
+pub(crate) struct Prometheus {
+    process: Process,
+    address: SocketAddr,
+    _port: Port,
+    _folder: Folder,
+}
+
+impl Prometheus {
+    /// Starts it for these nodes: the name that the label `fqdn` gives each, and where its exporter
+    /// is. Returns when all have been scraped.
+    pub(crate) fn start(nodes: &[(&str, SocketAddr)]) -> Self {
+        let (folder, port) = (Folder::new("prometheus"), Port::reserve(loopback(1)));
+        let address = SocketAddr::new(loopback(1), port.number());
+        folder.write("rules.yml", OLDER_NAMING);
+        let mut config = "global: {scrape_interval: 500ms, evaluation_interval: 500ms}\n\
+                          rule_files: [rules.yml]\n\
+                          scrape_configs:\n- job_name: haproxy\n  static_configs:\n"
+            .to_owned();
+        for (name, exporter) in nodes {
+            let labels = format!("{{fqdn: {name}, env: gprd}}");
+            writeln!(config, "  - {{targets: ['{exporter}'], labels: {labels}}}")
+                .expect("a string takes every byte");
+        }
+        folder.write("prometheus.yml", &config);
+        let mut command = Command::new(tool("prometheus"));
+        command
+            .arg(format!(
+                "--config.file={}",
+                folder.join("prometheus.yml").display()
+            ))
+            .arg(format!(
+                "--storage.tsdb.path={}",
+                folder.join("data").display()
+            ))
+            .arg(format!("--web.listen-address={address}"));
+        let process = Process::start("prometheus", folder.path(), &command);
+        let mut prometheus = Self {
+            process,
+            address,
+            _port: port,
+            _folder: folder,
+        };
+        prometheus.await_scrapes(nodes.len());
+        prometheus
+    }
+
+    /// What the setting takes.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Its process, for signals.
+    pub(crate) fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    fn await_scrapes(&mut self, count: usize) {
+        let address = self.address;
+        // Both namings of each node: a rule is evaluated after the first scrape.
+        let path = "/api/v1/query?query=count(haproxy_backend_up)by(fqdn)";
+        eventually("prometheus has scraped all nodes", PATIENCE, || {
+            self.process.assert_running();
+            let answer = http::get(address, path).map_err(|error| error.to_string())?;
+            let text = answer.text();
+            check(text.matches("fqdn").count() == count, || text.clone())
+        });
+    }
+}
