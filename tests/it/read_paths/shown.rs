@@ -6,8 +6,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{DRAIN, Fleet, expect};
+use crate::harness::consul::Consul;
 use crate::harness::process::run;
-use crate::harness::tidegate::tidegate;
+use crate::harness::state_folder::META;
+use crate::harness::tidegate::{Tidegate, consul_environment, tidegate};
 use crate::harness::wait::{PATIENCE, check, eventually};
 
 #[test]
@@ -115,6 +117,38 @@ fn what_is_missing_is_named_and_nothing_fitting_is_an_error() {
         nothing.stderr.contains("error: nothing could be had"),
         "{nothing:?}"
     );
+}
+
+/// Of a real Consul: index and version are the same in the answers and in the listing that the
+/// command reads itself; one that hangs or is gone is named, and the rest is shown.
+#[test]
+fn the_store_may_be_a_consul_and_may_be_away() {
+    let mut consul = Consul::dev();
+    for (key, value) in [("_meta", META), ("canary-state", DRAIN)] {
+        consul.kv_put(&format!("frontend/gprd/{key}"), value);
+    }
+    let service = Tidegate::start_on(&consul);
+    service.await_answer("web/gke-cny-web canary node=lb-1", "up drain", PATIENCE);
+    let url = format!("http://{}", service.http());
+    let arguments = ["status", "--env", "gprd", "--replica", &url];
+    let environment = consul_environment(&consul);
+    let look = || tidegate(&arguments, &environment);
+    let whole = eventually("the poll is shown", PATIENCE, || {
+        let shown = look().stdout;
+        check(shown.contains("1 rows on 1 nodes"), || shown.clone()).map(|()| shown)
+    });
+    let row = "web/gke-cny-web  drain    drain   -        canary-state is drain by alice";
+    assert!(whole.contains(row) && !whole.contains("differs"), "{whole}");
+    consul.process().pause();
+    let hung = look();
+    consul.process().resume();
+    expect(
+        &hung,
+        0,
+        &["missing  the store: ", "web/gke-cny-web  -        drain"],
+    );
+    consul.stop();
+    expect(&look(), 0, &["missing  the store: ", "Connection refused"]);
 }
 
 #[test]
