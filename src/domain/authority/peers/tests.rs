@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::domain::authority::{Answers, CountedAs, Judgement, Times};
+use crate::domain::authority::{Answers, CountedAs, Findings, Judgement, Times};
 use crate::domain::evidence::Evidence;
 use crate::domain::key::Prefix;
 use crate::domain::word::Identity;
@@ -343,6 +343,39 @@ fn after_a_start_with_memory_the_peers_are_asked_before_the_source_is_believed()
     );
     assert_eq!(read(&mut authority, 0.9), Judgement::Refused);
     check(&authority, 0.9, AuthorityName::Held, "lower");
+}
+
+#[test]
+fn after_an_interruption_the_table_wide_index_is_asked_for() {
+    let known = listing(5, 20, &["a"]);
+    // Restored and written to: only what other prefixes were written to meanwhile is lower.
+    let restored = listing(6, 30, &["a"]);
+    let mut authority = confirmed_alone(&known);
+    let findings = |table_index| Findings {
+        table_index,
+        denied: None,
+        present: std::collections::BTreeMap::new(),
+    };
+    authority.examined(Arc::clone(&known), at(0.1), &findings(90), at(0.2));
+    // While it watches, a newer listing needs no question.
+    let judgement = authority
+        .clone()
+        .listed(Arc::clone(&restored), at(0.3), at(0.4));
+    assert_eq!(judgement, Judgement::Accepted { changed: true });
+    authority.unreachable("refused".to_owned());
+    let judgement = authority.listed(Arc::clone(&restored), at(0.3), at(0.4));
+    assert!(matches!(judgement, Judgement::Examine(_)), "{judgement:?}");
+    for second in [0.4, 0.6] {
+        let (sent, received) = (at(second), at(second + 0.1));
+        let judgement = authority.examined(Arc::clone(&restored), sent, &findings(40), received);
+        assert_eq!(judgement, Judgement::Refused);
+    }
+    check(
+        &authority,
+        0.8,
+        AuthorityName::Held,
+        "index is 40, it was 90",
+    );
 }
 
 #[test]
