@@ -324,6 +324,7 @@ async fn examine<K: Kv>(
         ask_by_name(kv, prefix, &questions.paths)
     );
     let mut findings = Findings {
+        asked: questions.paths.clone(),
         table_index: table_index?,
         denied: None,
         present: BTreeMap::new(),

@@ -4,7 +4,6 @@ mod replicas;
 mod rights;
 mod view;
 
-use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,9 +11,11 @@ use clap::{Args, ValueEnum};
 
 use self::replicas::Heard;
 use self::view::{About, View};
+use super::ask::{confirm, has_terminal, tell};
+use super::commit::{Proof, commit};
 use super::context::ConfigArgs;
 use super::replica::{Replica, ReplicaArgs};
-use super::write::{AuthorArgs, DRY_RUN, commit};
+use super::write::{AuthorArgs, DRY_RUN};
 use super::{Context, Exit, Failure, print};
 use crate::clock;
 use crate::config::Flags;
@@ -24,8 +25,6 @@ use crate::domain::listing::Listing;
 use crate::domain::sentinel::{Generation, SentinelError};
 use crate::kv::{Expect, Kv, KvError, Operation};
 
-/// The longest answer to the question.
-const ANSWER_BYTES_MAX: u64 = 256;
 /// How long to wait before a replica is looked at again: less than a light read takes to come.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
@@ -73,7 +72,7 @@ struct Proposal {
 
 impl Accept {
     pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
-        if !self.yes && !self.dry_run && !io::stdin().is_terminal() {
+        if !self.yes && !self.dry_run && !has_terminal() {
             let text = "there is no terminal to ask at: look at --dry-run, then say --yes";
             return Err(Failure::new(Exit::Usage, text));
         }
@@ -97,7 +96,10 @@ impl Accept {
             return self.say(DRY_RUN);
         }
         if !self.yes {
-            ask(&context, proposal.next)?;
+            confirm(&format!(
+                "Answer from what {} holds now, as generation {}?",
+                context.prefix, proposal.next
+            ))?;
         }
         context.block_on(write(&context.source, &context.prefix, &proposal))?;
         self.say(&format!(
@@ -277,30 +279,11 @@ async fn write<K: Kv>(kv: &K, prefix: &Prefix, proposal: &Proposal) -> Result<()
         value: Bytes::copy_from_slice(proposal.meta.as_bytes()),
         expect: standing.map_or(Expect::Missing, |entry| Expect::Index(entry.modify_index)),
     };
-    commit(kv, &[sentinel], prefix, &proposal.meta).await
-}
-
-fn ask(context: &Context, next: Generation) -> Result<(), Failure> {
-    tell(&format!(
-        "Answer from what {} holds now, as generation {next}? [y/N] ",
-        context.prefix
-    ));
-    let mut line = String::new();
-    let mut stdin = io::stdin().lock().take(ANSWER_BYTES_MAX);
-    let failed = |error| Failure::new(Exit::Failed, format!("standard input: {error}"));
-    stdin.read_line(&mut line).map_err(failed)?;
-    match line.trim() {
-        "y" | "Y" | "yes" => Ok(()),
-        _ => Err(Failure::new(Exit::Refused, "nothing was written")),
-    }
-}
-
-/// Writes to standard error; nobody is left to tell when it is gone.
-fn tell(text: &str) {
-    let mut stderr = io::stderr().lock();
-    let _ = stderr
-        .write_all(text.as_bytes())
-        .and_then(|()| stderr.flush());
+    let proof = Proof {
+        key: prefix.key(META),
+        value: proposal.meta.clone().into(),
+    };
+    commit(kv, &[sentinel], &proof).await.map(drop)
 }
 
 #[cfg(test)]

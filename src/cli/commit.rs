@@ -155,7 +155,9 @@ fn partly(failure: Failure, written: usize, of: usize, change: &str) -> Failure 
     if written == 0 {
         return failure;
     }
-    let text = failure.text.replace("nothing was written", "nothing more was written");
+    let text = failure
+        .text
+        .replace("nothing was written", "nothing more was written");
     let text = format!(
         "{text}\n{written} of {of} parts are written: `tidegate undo {change}` takes them back"
     );
@@ -192,7 +194,10 @@ fn operations(
             None => Operation::Delete { key, expect },
         }
     };
-    [sentinel, record].into_iter().chain(edits.iter().map(edit)).collect()
+    [sentinel, record]
+        .into_iter()
+        .chain(edits.iter().map(edit))
+        .collect()
 }
 
 /// Takes records away that are beyond what the settings keep. It never fails a change: what cannot
@@ -209,10 +214,12 @@ pub(super) async fn trim<K: Kv>(kv: &K, history: &Prefix, keep: &History) -> Res
         written.is_some_and(|at| *place < beyond || at < oldest)
     };
     let doomed = names.into_iter().enumerate().filter(old);
-    let deletes = doomed.take(OPERATIONS_MAX).map(|(_, id)| Operation::Delete {
-        key: history.key(id),
-        expect: Expect::Anything,
-    });
+    let deletes = doomed
+        .take(OPERATIONS_MAX)
+        .map(|(_, id)| Operation::Delete {
+            key: history.key(id),
+            expect: Expect::Anything,
+        });
     let deletes: Vec<_> = deletes.collect();
     if deletes.is_empty() {
         return Ok(());

@@ -10,6 +10,7 @@ use tokio::runtime::Runtime;
 
 use super::{Exit, Failure};
 use crate::config::{Config, ConfigFile, Flags, KvSource, Role, Sources};
+use crate::domain::history;
 use crate::domain::key::Prefix;
 use crate::domain::name::Name;
 use crate::kv::source::Source;
@@ -32,6 +33,8 @@ pub(super) struct ConfigArgs {
 pub(super) struct Context {
     pub(super) source: Source,
     pub(super) prefix: Prefix,
+    /// Where the history is.
+    pub(super) history: Prefix,
     pub(super) environment: Name,
     /// The replica's name that answers are shown with.
     pub(super) slot: Name,
@@ -75,6 +78,8 @@ impl Context {
         Ok(Self {
             source: open(&config.kv)?,
             prefix: config.prefix.clone(),
+            history: history::prefix(&config.root, config.environment.as_str())
+                .map_err(|error| Failure::new(Exit::Usage, format!("root: {error}")))?,
             environment: config.environment.clone(),
             slot: config.slot.clone(),
             runtime: runtime()?,

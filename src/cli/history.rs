@@ -101,9 +101,8 @@ impl Records {
     pub(super) fn of_change(&self, id: &str) -> Result<Vec<&Record>, Failure> {
         let found: Vec<_> = self.records.iter().filter(|r| r.change == id).collect();
         if found.is_empty() {
-            let text = format!(
-                "no change {id:?} is known: `tidegate history` shows those that are"
-            );
+            let text =
+                format!("no change {id:?} is known: `tidegate history` shows those that are");
             return Err(Failure::new(Exit::Usage, text));
         }
         Ok(found)

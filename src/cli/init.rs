@@ -5,8 +5,9 @@ use std::fs;
 use bytes::Bytes;
 use clap::Args;
 
+use super::commit::{Proof, commit};
 use super::context::ConfigArgs;
-use super::write::{AuthorArgs, DRY_RUN, commit};
+use super::write::{AuthorArgs, DRY_RUN};
 use super::{Context, Exit, Failure, print};
 use crate::clock;
 use crate::config::{Flags, KvSource};
@@ -52,7 +53,11 @@ impl Init {
             return print(&format!("{text}{DRY_RUN}"));
         }
         let Sentinel { generation, meta } = sentinel;
-        context.block_on(commit(&context.source, &operations, &context.prefix, &meta))?;
+        let proof = Proof {
+            key: context.prefix.key(META),
+            value: meta.into(),
+        };
+        context.block_on(commit(&context.source, &operations, &proof))?;
         print(&format!(
             "{text}{} is set up, generation {generation}\n",
             context.environment

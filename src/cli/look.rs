@@ -37,8 +37,8 @@ pub(super) struct LookArgs {
 
 /// Everything that is looked at, opened.
 pub(super) struct Look {
-    config: Config,
-    context: Context,
+    pub(super) config: Config,
+    pub(super) context: Context,
     replicas: Vec<Replica>,
 }
 
@@ -105,7 +105,7 @@ impl Look {
     }
 
     /// What all replicas were asked. Without any of them nothing is known of it.
-    async fn fleet(&self) -> (Option<Merged>, Vec<Missing>) {
+    pub(super) async fn fleet(&self) -> (Option<Merged>, Vec<Missing>) {
         let mut questions = JoinSet::new();
         for (at, replica) in self.replicas.iter().cloned().enumerate() {
             let prefix = self.context.prefix.clone();
@@ -156,7 +156,7 @@ async fn ask(replica: &Replica, prefix: &Prefix) -> Result<Told, String> {
 }
 
 /// Asks Prometheus and every stats socket.
-async fn observe(sources: &ObserveConfig) -> Observation {
+pub(super) async fn observe(sources: &ObserveConfig) -> Observation {
     let permits = Arc::new(Semaphore::new(SOCKETS_AT_ONCE_MAX));
     let mut questions = JoinSet::new();
     for (node, address) in sources.stats.clone() {

@@ -1,15 +1,19 @@
 //! The command line: one file per command.
 
 mod accept;
+mod ask;
 mod canary;
 mod check_config;
 mod clear;
+mod commit;
 mod completions;
 mod context;
+mod deploy;
 mod explain;
 mod failure;
 mod forget;
 mod get;
+mod history;
 mod init;
 mod look;
 mod man;
@@ -18,6 +22,7 @@ mod replica;
 mod serve;
 mod set;
 mod status;
+mod undo;
 mod write;
 
 use std::ffi::OsString;
@@ -61,6 +66,12 @@ enum Command {
     Set(set::Set),
     /// Clear server overrides: the servers follow their groups again.
     Clear(clear::Clear),
+    /// Put back what stood before a change, unless somebody has changed the same keys since.
+    Undo(undo::Undo),
+    /// Show who changed what, when, and why.
+    History(history::History),
+    /// Say that a deploy begins or is over: meanwhile nobody drains what it deploys to.
+    Deploy(deploy::Deploy),
     /// Show what is desired, what was served, and what HAProxy has.
     Status(status::Status),
     /// Show the states of servers: how many nodes of a role have each.
@@ -103,6 +114,11 @@ const REPLICA_FLAGS: [&str; 2] = ["environment", "http.listen"];
 /// How the settings begin that say where HAProxy's own word comes from.
 const OBSERVE: &str = "observe.";
 
+/// The commands that look at the fleet and at HAProxy.
+const LOOKING: [&str; 8] = [
+    "canary", "set", "clear", "undo", "status", "get", "precheck", "gate",
+];
+
 /// Parses and runs one command.
 ///
 /// # Errors
@@ -114,10 +130,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
         Err(error) => return print(&error.render().to_string()),
     };
     let cli = Cli::from_arg_matches(&matches).map_err(|error| Failure::parse(&error))?;
-    let flags = matches
-        .subcommand()
-        .map(|(_, matches)| flags(matches))
-        .unwrap_or_default();
+    let flags = flags(innermost(&matches));
     match cli.command {
         Command::Serve(serve) => serve.run(&flags),
         Command::Init(init) => init.run(&flags),
@@ -126,6 +139,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
         Command::Canary(canary) => canary.run(flags),
         Command::Set(set) => set.run(&flags),
         Command::Clear(clear) => clear.run(&flags),
+        Command::Undo(undo) => undo.run(&flags),
+        Command::History(history) => history.run(&flags),
+        Command::Deploy(deploy) => deploy.run(&flags),
         Command::Status(status) => status.run(&flags),
         Command::Get(get) => get.run(&flags),
         Command::Precheck(precheck) => precheck.run(&flags),
@@ -144,7 +160,7 @@ fn command() -> clap::Command {
     let of_serve = Flags::args().filter(|arg| !arg.get_id().as_str().starts_with(OBSERVE));
     command = command.mut_subcommand("serve", |c| c.args(of_serve));
     command = command.mut_subcommand("check-config", |c| c.args(Flags::args()));
-    for name in ["init", "explain", "canary", "set", "clear"] {
+    for name in ["init", "explain", "history"] {
         let of_the_store = Flags::args().filter(|arg| STORE_FLAGS.contains(&arg.get_id().as_str()));
         command = command.mut_subcommand(name, |c| c.args(of_the_store));
     }
@@ -153,12 +169,24 @@ fn command() -> clap::Command {
     let of_both = Flags::args().filter(|arg| both.contains(&arg.get_id().as_str()));
     command = command.mut_subcommand("accept", |c| c.args(of_both));
     let observes = |arg: &Arg| arg.get_id().as_str().starts_with(OBSERVE);
-    for name in ["status", "get", "precheck", "gate"] {
-        let looks = |arg: &Arg| both.contains(&arg.get_id().as_str()) || observes(arg);
-        command = command.mut_subcommand(name, |c| c.args(Flags::args().filter(looks)));
+    let looks = |arg: &Arg| both.contains(&arg.get_id().as_str()) || observes(arg);
+    let of_a_look = || Flags::args().filter(looks);
+    for name in LOOKING {
+        command = command.mut_subcommand(name, |c| c.args(of_a_look()));
     }
+    command = command.mut_subcommand("deploy", |deploy| {
+        let deploy = deploy.mut_subcommand("start", |c| c.args(of_a_look()));
+        deploy.mut_subcommand("finish", |c| c.args(of_a_look()))
+    });
     let of_a_replica = Flags::args().filter(|arg| REPLICA_FLAGS.contains(&arg.get_id().as_str()));
     command.mut_subcommand("forget", |c| c.args(of_a_replica))
+}
+
+/// Of the subcommand, or of a subcommand of it.
+fn innermost(matches: &ArgMatches) -> &ArgMatches {
+    matches
+        .subcommand()
+        .map_or(matches, |(_, matches)| innermost(matches))
 }
 
 fn flags(matches: &ArgMatches) -> Flags {

@@ -2,13 +2,14 @@
 
 use clap::Args;
 
-use super::context::ConfigArgs;
-use super::write::{Change, ScopeArgs, WriteArgs};
-use super::{Exit, Failure};
+use super::look::LookArgs;
+use super::write::{Change, Manner, ScopeArgs, Standing, TtlArgs, WriteArgs};
+use super::{Exit, Failure, print};
 use crate::config::Flags;
 use crate::domain::directive::{Desired, Directive};
 use crate::domain::key::{DirectiveKey, Scope, Target};
 use crate::domain::name::ServerId;
+use crate::domain::selector::{Selection, Selector};
 
 /// Set the state of servers.
 #[derive(Debug, Args)]
@@ -17,27 +18,30 @@ pub(super) struct Set {
     #[arg(value_name = "STATE", value_parser = state)]
     state: Desired,
     #[command(flatten)]
+    ttl: TtlArgs,
+    #[command(flatten)]
     rows: ServerRows,
 }
 
 /// Overrides of servers, and what it takes to change them.
 #[derive(Debug, Args)]
 pub(super) struct ServerRows {
-    /// Servers as backend/server.
-    #[arg(value_name = "SERVER", required = true)]
+    /// Servers as backend/server; a part of that; or tags with regular expressions that must fit
+    /// whole: backend=api server=.*-cny-.* group=canary zone=us-east1-b node=lb-1 role=main.
+    #[arg(value_name = "SELECTOR", required = true)]
     servers: Vec<String>,
     #[command(flatten)]
     scope: ScopeArgs,
     #[command(flatten)]
     write: WriteArgs,
     #[command(flatten)]
-    config: ConfigArgs,
+    look: LookArgs,
 }
 
 impl Set {
     pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
         // One change, one id, whichever number of servers.
-        let directive = self.rows.write.directive(self.state.clone());
+        let directive = self.ttl.on(self.rows.write.directive(self.state.clone()))?;
         self.rows.apply(flags, Some(&directive))
     }
 }
@@ -53,28 +57,89 @@ impl ServerRows {
             key,
             directive: directive.cloned(),
         };
-        let keys = self.keys(&self.scope.scope()?)?;
-        let context = self.config.open(flags)?;
-        self.write
-            .apply(&context, keys.into_iter().map(change).collect())
+        self.scope.check()?;
+        let wanted = self.wanted()?;
+        let look = self.look.open(flags)?;
+        let manner = Manner {
+            asks: true,
+            ..Manner::default()
+        };
+        self.write.apply_changes(&look, manner, |standing| {
+            let keys = self.keys(&wanted, standing)?;
+            Ok(keys.into_iter().map(change).collect())
+        })
+    }
+
+    /// Single servers by their whole names, or a selector.
+    fn wanted(&self) -> Result<Wanted, Failure> {
+        let usage = |text: String| Failure::new(Exit::Usage, text);
+        let is_name = |text: &String| text.contains('/') && !text.contains('=');
+        if self.servers.iter().all(is_name) {
+            let id = |text: &String| {
+                ServerId::parse(text).map_err(|error| usage(format!("{text:?}: {error}")))
+            };
+            let ids: Result<Vec<_>, _> = self.servers.iter().map(id).collect();
+            return ids.map(Wanted::Servers);
+        }
+        let selector = Selector::parse(&self.servers.join(" "));
+        selector
+            .map(Wanted::Selector)
+            .map_err(|error| usage(error.to_string()))
     }
 
     /// The keys of the overrides, each once.
-    fn keys(&self, scope: &Scope) -> Result<Vec<DirectiveKey>, Failure> {
-        let mut keys = Vec::new();
-        for text in &self.servers {
-            let id = ServerId::parse(text)
-                .map_err(|error| Failure::new(Exit::Usage, format!("{text:?}: {error}")))?;
-            let key = DirectiveKey {
-                scope: scope.clone(),
-                target: Target::Server(id),
-            };
-            if !keys.contains(&key) {
-                keys.push(key);
+    fn keys(&self, wanted: &Wanted, standing: &Standing) -> Result<Vec<DirectiveKey>, Failure> {
+        let scope = self.scope.within(standing)?;
+        let selector = match wanted {
+            Wanted::Servers(ids) => return named(ids, &scope, standing),
+            Wanted::Selector(selector) => selector,
+        };
+        let selection = Selection::new(selector, &standing.topology)
+            .map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+        print(&format!("selected: {}\n", selection.counts))?;
+        let mut keys = selection.keys();
+        if scope != Scope::Fleet {
+            if selector.is_about_nodes() {
+                let text = "--zone and --node say the same as zone= and node=: use one of them";
+                return Err(Failure::new(Exit::Usage, text));
+            }
+            for key in &mut keys {
+                key.scope = scope.clone();
             }
         }
         Ok(keys)
     }
+}
+
+/// What was asked for.
+enum Wanted {
+    Servers(Vec<ServerId>),
+    Selector(Selector),
+}
+
+/// Whole names may be written before anything knows them.
+fn named(
+    ids: &[ServerId],
+    scope: &Scope,
+    standing: &Standing,
+) -> Result<Vec<DirectiveKey>, Failure> {
+    let mut keys = Vec::new();
+    for id in ids {
+        let key = DirectiveKey {
+            scope: scope.clone(),
+            target: Target::Server(id.clone()),
+        };
+        if keys.contains(&key) {
+            continue;
+        }
+        if !standing.topology.rows().contains_key(id) {
+            print(&format!(
+                "note: {id} is in no settings.rows, and no node is known to poll it\n"
+            ))?;
+        }
+        keys.push(key);
+    }
+    Ok(keys)
 }
 
 /// A state in the words of a bare directive.

@@ -2,9 +2,9 @@
 
 use clap::Args;
 
-use super::context::ConfigArgs;
 use super::history::Records;
-use super::write::WriteArgs;
+use super::look::LookArgs;
+use super::write::{Manner, WriteArgs};
 use super::{Exit, Failure};
 use crate::config::Flags;
 use crate::domain::change::Edit;
@@ -20,15 +20,20 @@ pub(super) struct Undo {
     #[command(flatten)]
     write: WriteArgs,
     #[command(flatten)]
-    config: ConfigArgs,
+    look: LookArgs,
 }
 
 impl Undo {
     pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
-        let context = self.config.open(flags)?;
-        let records = Records::of(&context)?;
+        let look = self.look.open(flags)?;
+        let records = Records::of(&look.context)?;
         let parts = records.of_change(&self.change)?;
-        self.write.apply(&context, |look| undone(&look.listing, &parts))
+        let manner = Manner {
+            asks: true,
+            ..Manner::default()
+        };
+        self.write
+            .apply(&look, manner, |standing| undone(&standing.listing, &parts))
     }
 }
 

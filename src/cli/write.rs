@@ -1,21 +1,32 @@
-//! Writing directives: one check-and-set transaction with the sentinel.
+//! Writing directives: looked at, judged by the rails, shown, asked about, written in
+//! check-and-set transactions with the sentinel and a record of the history, and read back.
+
+mod checks;
+mod plan;
+mod standing;
+mod wait;
 
 use std::collections::BTreeSet;
 use std::env;
+use std::time::Duration;
 
-use bytes::Bytes;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
-use super::context::Context;
+use self::checks::{Overrides, check_guard, differing, overrides};
+pub(super) use self::standing::Standing;
+use super::ask::{ask, confirm, has_terminal};
+use super::commit::{About, EDIT_OPERATIONS_MAX, Places, trim, write};
+use super::look::Look;
 use super::{Exit, Failure, print};
 use crate::clock;
-use crate::domain::directive::{Author, Desired, Directive};
-use crate::domain::key::{DirectiveKey, META, Prefix, Scope};
-use crate::domain::listing::Listing;
+use crate::domain::change::{Edit, applied, parts};
+use crate::domain::directive::{Author, Desired, Directive, Expiry, OnExpiry};
+use crate::domain::key::{DirectiveKey, Scope};
 use crate::domain::name::Name;
-use crate::domain::snapshot::{Placed, Snapshot};
-use crate::kv::{Expect, Kv, KvError, OPERATIONS_MAX, Operation, Outcome};
+use crate::domain::rails::{self, Consent, Flag, Override, Verdict, evaluate};
+use crate::domain::snapshot::Snapshot;
+use crate::kv::Kv as _;
 
 /// Who writes, and why.
 #[derive(Debug, Args)]
@@ -30,6 +41,10 @@ pub(super) struct AuthorArgs {
 
 /// What every command takes that changes directives.
 #[derive(Debug, Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "one flag each, all independent"
+)]
 pub(super) struct WriteArgs {
     #[command(flatten)]
     author: AuthorArgs,
@@ -39,13 +54,64 @@ pub(super) struct WriteArgs {
     /// Show what would be written, and write nothing.
     #[arg(long)]
     dry_run: bool,
+    /// Do not ask.
+    #[arg(long, short)]
+    yes: bool,
+    /// Wait until every node that polls an affected server was told; at most so long.
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true,
+        default_missing_value = "60s", value_parser = humantime::parse_duration)]
+    wait: Option<Duration>,
+    /// Although fewer servers than their floor could serve; needs --reason.
+    #[arg(long, requires = "reason")]
+    below_floor: bool,
+    /// Although the canary alone would take the traffic of a node; needs --reason.
+    #[arg(long, requires = "reason")]
+    canary_alone: bool,
+    /// Although all servers of a second zone would be out; needs --reason.
+    #[arg(long, requires = "reason")]
+    second_zone: bool,
+    /// Maintenance at once, without a drain before it.
+    #[arg(long)]
+    now: bool,
+    /// What stands for single servers, zones or nodes and counts before a drain is lifted with it.
+    #[arg(long, conflicts_with = "keep_overrides")]
+    lift_overrides: bool,
+    /// What stands for single servers, zones or nodes and counts before a drain stays.
+    #[arg(long)]
+    keep_overrides: bool,
+}
+
+/// When a directive ends.
+#[derive(Debug, Args)]
+pub(super) struct TtlArgs {
+    /// When it ends; see --on-expiry.
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    ttl: Option<Duration>,
+    /// What happens at its end: it keeps standing and is shown as a problem, or no longer counts.
+    #[arg(long, value_enum, requires = "ttl", default_value_t = AtEnd::Alert)]
+    on_expiry: AtEnd,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum AtEnd {
+    Alert,
+    Lift,
+}
+
+/// What a command demands beside its edits.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Manner {
+    /// Whether a person is asked before it is written.
+    pub(super) asks: bool,
+    /// Although a deploy is running.
+    pub(super) ignores_deploys: bool,
 }
 
 /// For which polls a directive is written.
 #[derive(Debug, Args)]
 pub(super) struct ScopeArgs {
-    /// Only for the polls of the nodes in this zone.
-    #[arg(long, value_name = "ZONE", conflicts_with = "node")]
+    /// Only for the polls of the nodes in this zone; the last part of its name is enough (-z b).
+    #[arg(long, short, value_name = "ZONE", conflicts_with = "node")]
     zone: Option<String>,
     /// Only for the polls of this node.
     #[arg(long, value_name = "NODE")]
@@ -59,6 +125,9 @@ pub(super) struct Change {
     /// `None`: nothing.
     pub(super) directive: Option<Directive>,
 }
+
+/// The longest command line that the history keeps, in characters.
+const COMMAND_CHARS_MAX: usize = 1_024;
 
 /// The last line of a dry run.
 pub(super) const DRY_RUN: &str = "dry run: nothing was written\n";
@@ -85,10 +154,35 @@ impl AuthorArgs {
                 by: Some(self.name()),
                 reason: self.reason.clone(),
                 change: Some(ulid::Ulid::generate().to_string()),
-                trace: None,
+                trace: trace(),
             },
             ..Directive::bare(desired)
         }
+    }
+
+    /// Why, when somebody said.
+    pub(super) fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+}
+
+impl TtlArgs {
+    /// A directive with this end.
+    pub(super) fn on(&self, directive: Directive) -> Result<Directive, Failure> {
+        let Some(ttl) = self.ttl else {
+            return Ok(directive);
+        };
+        let until = clock::now().checked_add(ttl);
+        let until = until.map_err(|error| Failure::new(Exit::Usage, format!("--ttl: {error}")))?;
+        let on_expiry = match self.on_expiry {
+            AtEnd::Alert => OnExpiry::Alert,
+            AtEnd::Lift => OnExpiry::Lift,
+        };
+        let expiry = Some(Expiry { until, on_expiry });
+        Ok(Directive {
+            expiry,
+            ..directive
+        })
     }
 }
 
@@ -101,164 +195,283 @@ impl WriteArgs {
         }
     }
 
-    /// Writes what differs, and prints what was done.
-    pub(super) fn apply(&self, context: &Context, changes: Vec<Change>) -> Result<(), Failure> {
-        let listing = context.block_on(context.source.list(&context.prefix))?;
-        let snapshot = Snapshot::build(&listing)
-            .map_err(|error| Failure::new(Exit::Failed, format!("{}: {error}", context.prefix)))?;
-        check_guard(&snapshot, &changes)?;
-        let generation = snapshot.generation;
-        let changes = differing(&listing, changes);
-        if changes.is_empty() {
+    /// Who writes.
+    pub(super) fn author_name(&self) -> String {
+        self.author.name()
+    }
+
+    /// Writes what these changes differ in from what stands.
+    pub(super) fn apply_changes(
+        &self,
+        look: &Look,
+        manner: Manner,
+        changes: impl FnOnce(&Standing) -> Result<Vec<Change>, Failure>,
+    ) -> Result<(), Failure> {
+        self.apply(look, manner, |standing| {
+            let mut changes = changes(standing)?;
+            let lifted = overrides(&standing.snapshot, &changes, self.overrides(), standing.now)?;
+            changes.extend(lifted);
+            Ok(differing(&standing.listing, &changes))
+        })
+    }
+
+    /// Judges, shows, asks about, writes and reads back what differs.
+    pub(super) fn apply(
+        &self,
+        look: &Look,
+        manner: Manner,
+        edits: impl FnOnce(&Standing) -> Result<Vec<Edit>, Failure>,
+    ) -> Result<(), Failure> {
+        let context = &look.context;
+        let standing = Standing::of(look)?;
+        let edits = edits(&standing)?;
+        if edits.is_empty() {
             return print("nothing to change: it is already so\n");
         }
-        let mut text = String::new();
-        for change in &changes {
-            let value = change.directive.as_ref().map(Directive::to_json);
-            let value = value.unwrap_or_else(|| "(deleted)".to_owned());
-            text += &format!("{} = {value}\n", context.prefix.key(&change.key));
+        check_guard(&standing.snapshot, &edits)?;
+        let all = parts(edits, EDIT_OPERATIONS_MAX);
+        let mut verdict = self.judge(&standing, &all, manner, None)?;
+        for missing in &standing.missing {
+            verdict.warnings.push(missing.clone());
         }
-        text += &outvoted(&snapshot, &changes);
+        let plan = plan::table(&verdict, &standing.topology);
+        let keys: String = all
+            .iter()
+            .map(|part| plan::keys(&context.prefix, part))
+            .collect();
+        print(&format!("{plan}{keys}"))?;
+        let rows = verdict.rows.clone();
+        self.consent(&standing, &all, manner, verdict)?;
         if self.dry_run {
-            return print(&format!("{text}{DRY_RUN}"));
+            return print(DRY_RUN);
         }
-        let next = generation.next();
-        let meta = next.to_json(clock::now(), &self.author.name());
-        let operations = operations(&context.prefix, &listing, &changes, &meta)?;
-        context.block_on(commit(&context.source, &operations, &context.prefix, &meta))?;
+        if manner.asks && !self.yes && has_terminal() {
+            confirm("Write this?")?;
+        }
+        let about = self.about(&all);
+        let places = Places {
+            prefix: &context.prefix,
+            history: &context.history,
+        };
+        let writing = write(&context.source, &places, &standing.listing, &all, &about);
+        let generation = context.block_on(writing)?;
+        let keep = &standing.snapshot.settings.rails.history;
+        if let Err(error) = context.block_on(trim(&context.source, &context.history, keep)) {
+            super::ask::tell(&format!("note: old history was not taken away: {error}\n"));
+        }
+        read_back(look, &all)?;
+        let id = &about.change;
         print(&format!(
-            "{text}written to {} as generation {next}\n",
+            "written to {} as generation {generation}; to take it back: tidegate undo {id}\n",
             context.environment
+        ))?;
+        match self.wait {
+            Some(limit) => wait::converged(look, &rows, generation, limit),
+            None => Ok(()),
+        }
+    }
+
+    /// Every state that readers may see is judged: between two parts, and at the end.
+    fn judge(
+        &self,
+        standing: &Standing,
+        all: &[Vec<Edit>],
+        manner: Manner,
+        typed: Option<&str>,
+    ) -> Result<Verdict, Failure> {
+        let deploys = standing.deploys();
+        let consent = if has_terminal() && !self.yes {
+            Consent::Terminal(typed)
+        } else {
+            Consent::Unattended { yes: self.yes }
+        };
+        let context = rails::Context {
+            now: standing.now,
+            deploys: &deploys,
+            flags: self.flags(manner),
+            reason: self.author.reason(),
+            consent,
+        };
+        let mut last = Verdict::default();
+        let mut between = Vec::new();
+        for written in 1..=all.len() {
+            let listing = applied(&standing.listing, all[..written].iter().flatten());
+            let after = Snapshot::build(&listing)
+                .map_err(|error| Failure::new(Exit::Refused, error.to_string()))?;
+            last = evaluate(&standing.snapshot, &after, &standing.topology, &context);
+            if written < all.len() {
+                between.extend(last.refusals.iter().cloned());
+            }
+        }
+        for refusal in between {
+            if !last.refusals.iter().any(|known| known.rail == refusal.rail) {
+                last.refusals.push(refusal);
+            }
+        }
+        Ok(last)
+    }
+
+    /// Has the sentence typed that a refusal asks for, and fails with what is still refused.
+    fn consent(
+        &self,
+        standing: &Standing,
+        all: &[Vec<Edit>],
+        manner: Manner,
+        mut verdict: Verdict,
+    ) -> Result<(), Failure> {
+        let sentence = |refusal: &rails::Refusal| match &refusal.overridden_by {
+            Some(Override::Sentence(sentence)) => Some(sentence.clone()),
+            Some(Override::Flag(_)) | None => None,
+        };
+        let wanted: Option<Vec<_>> = verdict.refusals.iter().map(sentence).collect();
+        let wanted = wanted.filter(|sentences| !sentences.is_empty());
+        if let Some(sentence) = wanted.and_then(|sentences| sentences.into_iter().next())
+            && has_terminal()
+            && !self.yes
+            && !self.dry_run
+        {
+            let typed = ask(&format!("To do it all the same, type: {sentence}\n> "))?;
+            verdict = self.judge(standing, all, manner, Some(&typed))?;
+        }
+        if verdict.refusals.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::new(
+            Exit::Refused,
+            plan::refusals(&verdict.refusals),
         ))
+    }
+
+    const fn overrides(&self) -> Overrides {
+        if self.lift_overrides {
+            Overrides::Lift
+        } else if self.keep_overrides {
+            Overrides::Keep
+        } else {
+            Overrides::Ask
+        }
+    }
+
+    fn flags(&self, manner: Manner) -> BTreeSet<Flag> {
+        let given = [
+            (self.below_floor, Flag::BelowFloor),
+            (self.canary_alone, Flag::CanaryAlone),
+            (self.second_zone, Flag::SecondZone),
+            (self.now, Flag::Now),
+            (manner.ignores_deploys, Flag::IgnoreDeploymentCheck),
+        ];
+        given
+            .into_iter()
+            .filter(|(given, _)| *given)
+            .map(|(_, flag)| flag)
+            .collect()
+    }
+
+    /// The change has the id that its directives have, where they have one.
+    fn about(&self, all: &[Vec<Edit>]) -> About {
+        let own = all.iter().flatten().find_map(|edit| {
+            let directive = Directive::parse(edit.after.as_ref()?).ok()?;
+            let before = edit
+                .before
+                .as_ref()
+                .and_then(|e| Directive::parse(&e.value).ok());
+            let id = directive.author.change?;
+            // What undo puts back has the id of an older change.
+            let is_new = before.is_none_or(|before| before.author.change.as_ref() != Some(&id));
+            let fresh = directive
+                .since
+                .is_some_and(|since| clock::now().duration_since(since).as_secs() < 60);
+            (is_new && fresh).then_some(id)
+        });
+        About {
+            change: own.unwrap_or_else(|| ulid::Ulid::generate().to_string()),
+            by: self.author.name(),
+            reason: self.author.reason.clone(),
+            command: command_line(),
+            trace: trace(),
+        }
     }
 }
 
 impl ScopeArgs {
-    pub(super) fn scope(&self) -> Result<Scope, Failure> {
-        let name = |flag: &str, text: &str| {
-            Name::parse(text).map_err(|e| Failure::new(Exit::Usage, format!("{flag}: {e}")))
-        };
+    /// Whether what was given are names at all.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        for (flag, text) in [("--zone", &self.zone), ("--node", &self.node)] {
+            if let Some(text) = text {
+                name(flag, text)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where it is written. A zone may be shortened when the zones are known.
+    pub(super) fn within(&self, standing: &Standing) -> Result<Scope, Failure> {
         match (&self.zone, &self.node) {
-            (Some(zone), _) => name("--zone", zone).map(Scope::Zone),
+            (Some(zone), _) if standing.topology.zones().is_empty() => {
+                name("--zone", zone).map(Scope::Zone)
+            }
+            (Some(zone), _) => standing
+                .topology
+                .zone_named(zone)
+                .map(Scope::Zone)
+                .map_err(|error| Failure::new(Exit::Usage, format!("--zone: {error}"))),
             (None, Some(node)) => name("--node", node).map(Scope::Node),
             (None, None) => Ok(Scope::Fleet),
         }
     }
-}
 
-/// Sends a transaction; one whose outcome is not known is looked up before anything is said.
-pub(super) async fn commit<K: Kv>(
-    kv: &K,
-    operations: &[Operation],
-    prefix: &Prefix,
-    meta: &str,
-) -> Result<(), Failure> {
-    match kv.transact(operations).await {
-        Ok(Outcome::Committed { .. }) => Ok(()),
-        Ok(Outcome::Conflict { key }) => {
-            let key = key.map(|key| format!(" ({key})")).unwrap_or_default();
-            let text =
-                format!("somebody else wrote meanwhile{key}; nothing was written: look again");
-            Err(Failure::new(Exit::Conflict, text))
-        }
-        Err(KvError::OutcomeUnknown(error)) => {
-            let written = kv.get(&prefix.key(META)).await;
-            if written.is_ok_and(|entry| entry.is_some_and(|e| e.value == meta.as_bytes())) {
-                return Ok(());
-            }
-            let text = format!(
-                "the store: {error}. It is not written so far, and may still be: look before you \
-                 repeat it"
-            );
-            Err(Failure::new(Exit::Unreachable, text))
-        }
-        Err(error) => Err(error.into()),
+    /// Whether every poll is meant.
+    pub(super) const fn is_fleet(&self) -> bool {
+        self.zone.is_none() && self.node.is_none()
     }
 }
 
-/// Refuses what the guard would: it would freeze what it covers, and nobody would follow it.
-fn check_guard(snapshot: &Snapshot, changes: &[Change]) -> Result<(), Failure> {
-    let refusal = |change: &Change| {
-        let directive = change.directive.as_ref()?;
-        let why = snapshot.settings.refusal(&change.key, directive)?;
-        Some(format!("{}: {why}", change.key))
+fn name(flag: &str, text: &str) -> Result<Name, Failure> {
+    Name::parse(text).map_err(|error| Failure::new(Exit::Usage, format!("{flag}: {error}")))
+}
+
+/// What was written stands there; whoever wrote since is named.
+fn read_back(look: &Look, all: &[Vec<Edit>]) -> Result<(), Failure> {
+    let context = &look.context;
+    let listing = context.block_on(context.source.list(&context.prefix))?;
+    let other = |edit: &&Edit| {
+        let stands = listing.entries.get(&edit.path).map(|entry| &entry.value);
+        stands != edit.after.as_ref()
     };
-    let refusals: Vec<_> = changes.iter().filter_map(refusal).collect();
-    if refusals.is_empty() {
+    let others: Vec<_> = all
+        .iter()
+        .flatten()
+        .filter(other)
+        .map(|edit| edit.path.as_str())
+        .collect();
+    if others.is_empty() {
         return Ok(());
     }
     let text = format!(
-        "{}\nnothing was written; --force with --reason does it knowingly",
-        refusals.join("\n")
+        "it is written, and somebody has changed {} since",
+        others.join(", ")
     );
-    Err(Failure::new(Exit::Refused, text))
+    Err(Failure::new(Exit::Conflict, text))
 }
 
-/// What stands and counts before a change: without it a drain looks done that is not.
-fn outvoted(snapshot: &Snapshot, changes: &[Change]) -> String {
-    let standing = |placed: &&Placed| changes.iter().all(|change| change.key != placed.key);
-    let stronger = changes
-        .iter()
-        .flat_map(|change| snapshot.stronger(&change.key))
-        .filter(standing);
-    let lines: BTreeSet<String> = stronger
-        .map(|placed| {
-            format!(
-                "note: {} counts before it: {}\n",
-                placed.path,
-                placed.text()
-            )
-        })
-        .collect();
-    lines.into_iter().collect()
+/// The command as it was called, for the history. No flag takes a secret.
+fn command_line() -> String {
+    let mut words = env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let program = words.next().unwrap_or_default();
+    let program = program.rsplit('/').next().unwrap_or_default().to_owned();
+    let line = std::iter::once(program)
+        .chain(words)
+        .collect::<Vec<_>>()
+        .join(" ");
+    line.chars().take(COMMAND_CHARS_MAX).collect()
 }
 
-/// The changes that would change something: running a command twice restarts no ramp or plan.
-fn differing(listing: &Listing, changes: Vec<Change>) -> Vec<Change> {
-    let differs = |change: &Change| {
-        let standing = listing.entries.get(&change.key.to_string());
-        match (standing, &change.directive) {
-            (None, None) => false,
-            (Some(_), None) | (None, Some(_)) => true,
-            (Some(entry), Some(wanted)) => Directive::parse(&entry.value)
-                .map_or(true, |standing| !standing.asks_the_same(wanted)),
-        }
-    };
-    changes.into_iter().filter(differs).collect()
-}
-
-fn operations(
-    prefix: &Prefix,
-    listing: &Listing,
-    changes: &[Change],
-    meta: &str,
-) -> Result<Vec<Operation>, Failure> {
-    let changes_max = OPERATIONS_MAX - 1;
-    if changes.len() > changes_max {
-        let text = format!("{} changes at once, at most {changes_max}", changes.len());
-        return Err(Failure::new(Exit::Usage, text));
-    }
-    let expect = |path: &str| {
-        let entry = listing.entries.get(path);
-        entry.map_or(Expect::Missing, |entry| Expect::Index(entry.modify_index))
-    };
-    let sentinel = Operation::Set {
-        key: prefix.key(META),
-        value: Bytes::copy_from_slice(meta.as_bytes()),
-        expect: expect(META),
-    };
-    let change = |change: &Change| {
-        let (key, expect) = (prefix.key(&change.key), expect(&change.key.to_string()));
-        match &change.directive {
-            Some(directive) => Operation::Set {
-                key,
-                value: directive.to_json().into(),
-                expect,
-            },
-            None => Operation::Delete { key, expect },
-        }
-    };
-    Ok(std::iter::once(sentinel)
-        .chain(changes.iter().map(change))
-        .collect())
+/// W3C trace context of who called, if it is one.
+fn trace() -> Option<String> {
+    let text = env::var("TRACEPARENT").ok()?;
+    let form = [2, 32, 16, 2];
+    let parts: Vec<_> = text.split('-').collect();
+    let hex = |part: &str| part.bytes().all(|b| b.is_ascii_hexdigit());
+    let good = parts.len() == 4 && parts.iter().zip(form).all(|(p, n)| p.len() == n && hex(p));
+    good.then_some(text)
 }

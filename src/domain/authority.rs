@@ -259,7 +259,8 @@ impl Authority {
                 self.edition += 1;
             }
         }
-        if findings.denied.is_some() && self.holds(Clause::AskByName) {
+        let asked = findings.denied.is_none() && self.all_asked(&reading, findings);
+        if !asked && self.holds(Clause::AskByName) {
             return Judgement::Refused;
         }
         let generation = match generation {

@@ -71,15 +71,12 @@ pub fn parts(mut edits: Vec<Edit>, operations_max: usize) -> Vec<Vec<Edit>> {
     let mut room = 0;
     for edit in edits {
         let needs = edit.operations();
-        match parts.last_mut().filter(|_| needs <= room) {
-            Some(part) => {
-                room -= needs;
-                part.push(edit);
-            }
-            None => {
-                room = operations_max.saturating_sub(needs);
-                parts.push(vec![edit]);
-            }
+        if let Some(part) = parts.last_mut().filter(|_| needs <= room) {
+            room -= needs;
+            part.push(edit);
+        } else {
+            room = operations_max.saturating_sub(needs);
+            parts.push(vec![edit]);
         }
     }
     parts

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use super::vanished::vanished;
-use super::{Authority, Clause, Moment};
+use super::vanished::{to_ask, vanished};
+use super::{Authority, Clause, Findings, Moment};
 use crate::domain::listing::Listing;
 
 /// Nothing was accepted since the start.
@@ -62,5 +62,11 @@ impl Authority {
             .flat_map(|listing| vanished(listing, reading))
             .collect();
         gone.into_iter().collect()
+    }
+
+    /// Whether all that is to be asked for by name was. A peer may have told of further keys since.
+    pub(super) fn all_asked(&self, reading: &Listing, findings: &Findings) -> bool {
+        let gone = to_ask(&self.gone_from(reading));
+        gone.iter().all(|path| findings.asked.contains(path))
     }
 }

@@ -28,6 +28,8 @@ pub struct Questions {
 /// The source's answers to [`Questions`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Findings {
+    /// The paths that were asked for.
+    pub asked: Vec<String>,
     /// The table-wide index.
     pub table_index: u64,
     /// The first path that may not be read.

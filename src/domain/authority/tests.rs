@@ -51,6 +51,7 @@ fn current() -> Authority {
 
 fn findings(table_index: u64) -> Findings {
     Findings {
+        asked: Vec::new(),
         table_index,
         denied: None,
         present: BTreeMap::new(),
@@ -70,8 +71,14 @@ fn examine(
     found: &Findings,
 ) -> Judgement {
     let judgement = authority.listed(reading.clone(), at(second), at(second + 0.1));
-    assert!(matches!(judgement, Judgement::Examine(_)), "{judgement:?}");
-    authority.examined(reading, at(second), found, at(second + 0.1))
+    let Judgement::Examine(questions) = judgement else {
+        panic!("{judgement:?}");
+    };
+    let found = Findings {
+        asked: questions.paths,
+        ..found.clone()
+    };
+    authority.examined(reading, at(second), &found, at(second + 0.1))
 }
 
 fn check(authority: &Authority, second: f64, name: AuthorityName, reason: &str) {
@@ -232,8 +239,18 @@ fn a_deleted_key_is_gone_after_it_was_asked_for() {
     let fewer = listing(30, (1, 6), &BOTH[..1]);
     let judgement = authority.listed(fewer.clone(), at(1.0), at(1.1));
     let paths = vec!["group-states/ci".to_owned()];
-    assert_eq!(judgement, Judgement::Examine(Questions { paths }));
-    let judgement = authority.examined(fewer, at(1.0), &findings(30), at(1.2));
+    let questions = Questions {
+        paths: paths.clone(),
+    };
+    assert_eq!(judgement, Judgement::Examine(questions));
+    // Not asked: a peer told of that key meanwhile.
+    let judgement = authority.examined(fewer.clone(), at(1.0), &findings(30), at(1.2));
+    assert_eq!(judgement, Judgement::Refused);
+    let found = Findings {
+        asked: paths,
+        ..findings(30)
+    };
+    let judgement = authority.examined(fewer, at(1.0), &found, at(1.2));
     assert_eq!(judgement, Judgement::Accepted { changed: true });
     check(&authority, 1.2, AuthorityName::Current, "confirmed");
 }

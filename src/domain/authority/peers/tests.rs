@@ -352,6 +352,7 @@ fn after_an_interruption_the_table_wide_index_is_asked_for() {
     let restored = listing(6, 30, &["a"]);
     let mut authority = confirmed_alone(&known);
     let findings = |table_index| Findings {
+        asked: Vec::new(),
         table_index,
         denied: None,
         present: std::collections::BTreeMap::new(),

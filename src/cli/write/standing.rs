@@ -1,0 +1,125 @@
+//! What a write is judged by: the store as it stands, and what the fleet looks like.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::cli::look::{Look, observe};
+use crate::cli::{Exit, Failure};
+use crate::clock;
+use crate::domain::acceptance::PolledRow;
+use crate::domain::deploy::Deploy;
+use crate::domain::fleet::Merged;
+use crate::domain::key::Key;
+use crate::domain::listing::Listing;
+use crate::domain::name::Name;
+use crate::domain::observed::{Class, Observation};
+use crate::domain::snapshot::Snapshot;
+use crate::domain::topology::{self, Topology};
+use crate::kv::Kv as _;
+
+/// The store as it was looked at, and the fleet.
+pub(in crate::cli) struct Standing {
+    pub(in crate::cli) listing: Listing,
+    pub(in crate::cli) snapshot: Snapshot,
+    pub(in crate::cli) topology: Topology,
+    pub(in crate::cli) now: Timestamp,
+    /// Who could not be asked.
+    pub(in crate::cli) missing: Vec<String>,
+}
+
+impl Standing {
+    /// Asks the store, the replicas, and where HAProxy's own word comes from. Only without the
+    /// store nothing can be written.
+    pub(in crate::cli) fn of(look: &Look) -> Result<Self, Failure> {
+        let context = &look.context;
+        let listing = context.block_on(context.source.list(&context.prefix))?;
+        let snapshot = Snapshot::build(&listing)
+            .map_err(|error| Failure::new(Exit::Refused, format!("{}: {error}", context.prefix)))?;
+        let now = clock::now();
+        let (fleet, missing) = context.block_on(look.fleet());
+        let mut missing: Vec<_> = missing
+            .into_iter()
+            .map(|missing| format!("{}: {}", missing.what, missing.why))
+            .collect();
+        let mut topology = Topology::from_settings(&snapshot.settings, Some(now));
+        if let Some(fleet) = fleet {
+            topology = topology.with_polls(&polled(&fleet, now), Some(now));
+        }
+        let sources = &look.config.observe;
+        if sources.prometheus.is_some() || !sources.stats.is_empty() {
+            let seen = context
+                .block_on(observe(sources))
+                .with_names_of(topology.nodes().keys());
+            missing.extend(
+                seen.missing
+                    .iter()
+                    .map(|m| format!("{}: {}", m.what, m.why)),
+            );
+            topology = topology.with_observed(&downs(&seen, &snapshot), Some(now));
+        }
+        Ok(Self {
+            listing,
+            snapshot,
+            topology,
+            now,
+            missing,
+        })
+    }
+
+    /// The deploy locks.
+    pub(in crate::cli) fn deploys(&self) -> BTreeMap<Name, Result<Deploy, String>> {
+        let deploy =
+            |(path, entry): (&String, &crate::domain::listing::Entry)| match Key::parse(path) {
+                Key::Deploy(stage) => Some((stage, Deploy::parse(&entry.value))),
+                Key::Meta | Key::Settings | Key::Directive(_) | Key::Folder | Key::Unknown => None,
+            };
+        self.listing.entries.iter().filter_map(deploy).collect()
+    }
+}
+
+/// The rows that are polled now.
+fn polled(fleet: &Merged, now: Timestamp) -> Vec<PolledRow> {
+    let judge = fleet.judge(now);
+    let nodes = fleet
+        .nodes
+        .iter()
+        .filter(|(_, node)| !judge.silent_node(node));
+    let rows = nodes.flat_map(|(name, node)| {
+        let zone = node.zones_now().next().cloned();
+        node.rows.iter().map(move |(server, row)| PolledRow {
+            server: server.clone(),
+            node: name.clone(),
+            zone: zone.clone(),
+            told: row.told.as_ref().map(|told| told.answer.words()),
+        })
+    });
+    rows.collect()
+}
+
+/// What cannot serve by HAProxy's own word. A drain or maintenance that an agent made is what is
+/// desired, and changes with it; on a row without an agent somebody made it by hand.
+fn downs(seen: &Observation, snapshot: &Snapshot) -> Vec<topology::Observation> {
+    let has_agent = |server| {
+        snapshot
+            .settings
+            .rows
+            .get(server)
+            .is_none_or(|row| row.agent)
+    };
+    let rows = seen.nodes.iter().flat_map(|(name, node)| {
+        node.servers.iter().map(move |(server, observed)| {
+            let down = match observed.class {
+                Class::Down | Class::Other => true,
+                Class::Up | Class::NoCheck | Class::Blank => false,
+                Class::Drain | Class::Maint => !has_agent(server),
+            };
+            topology::Observation {
+                node: name.clone(),
+                server: server.clone(),
+                down,
+            }
+        })
+    });
+    rows.collect()
+}
