@@ -308,6 +308,16 @@ impl Standing {
         .to_owned()
     }
 
+    /// Each peer that is not accounted for, with the reason.
+    pub(super) fn out_of_sight(&self, now: Moment) -> Vec<String> {
+        let peers = self.peers.iter();
+        let unseen = peers.filter_map(|peer| match self.counted_as(peer, now) {
+            counted @ (CountedAs::OutOfSight | CountedAs::Stranger) => counted.why_not_agreed(peer),
+            CountedAs::Heard(_) | CountedAs::Dead | CountedAs::AssumedGone => None,
+        });
+        unseen.collect()
+    }
+
     fn why_cut_off(&self, now: Moment) -> String {
         if let Some(offset) = self.clock {
             return format!(

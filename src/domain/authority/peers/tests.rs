@@ -273,7 +273,7 @@ fn without_memory_the_peers_are_asked_first() {
         &newborn,
         0.1,
         AuthorityName::Starting,
-        "the peers are asked first",
+        "b is out of sight; c is out of sight. Nothing is known here",
     );
     // One peer with memory is enough: what it tells is what a reading is compared with.
     hear(
