@@ -320,9 +320,15 @@ impl Standing {
 
     fn why_cut_off(&self, now: Moment) -> String {
         if let Some(offset) = self.clock {
+            // A clock that was ahead and is set back stands still here until it is caught up with.
+            let ahead = if offset.0 < 0 {
+                ", and start this replica again: its time never runs back by itself"
+            } else {
+                ""
+            };
             return format!(
-                "the clock of this machine is wrong: all others are {} s from it. Set it right; \
-                 ramps and plans count by it",
+                "the clock of this machine is wrong: all others are {} s from it. Set it right\
+                 {ahead}; ramps and plans count by it",
                 signed(offset)
             );
         }

@@ -423,7 +423,7 @@ fn a_wrong_clock_silences_and_is_named() {
         &authority,
         0.2,
         AuthorityName::CutOff,
-        "all others are -7.0 s from it",
+        "all others are -7.0 s from it. Set it right, and start this replica again",
     );
     // What is known of the listing is as good as before, for others.
     let standing = authority.standing();
