@@ -81,7 +81,7 @@ impl Init {
             }
         }
         let now = clock::now();
-        let epoch = u64::try_from(now.as_second()).unwrap_or(0);
+        let epoch = u64::try_from(now.as_second()).unwrap_or(0).max(1);
         let generation = Generation { epoch, r#gen: 1 };
         let meta = generation.to_json(now, &self.author.name());
         let set = |path: &str, value: String| Operation::Set {

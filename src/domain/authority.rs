@@ -404,8 +404,7 @@ impl Authority {
             return Judgement::Refused;
         }
         if !self.first_allowed(received) {
-            let text = "after a start the peers are asked first, and not all have answered";
-            self.trouble = Some(text.to_owned());
+            self.trouble = Some(self.why_first(received));
             return Judgement::Refused;
         }
         self.away = None;

@@ -48,9 +48,10 @@ pub enum MemoryError {
     Elsewhere(String),
 }
 
-/// A memory as JSON.
+/// A memory as JSON. Other fields are let pass: it is a part of what replicas tell each other, and
+/// a later version that adds one would be out of their sight as long as a rollout takes. What
+/// changes the meaning of the others takes another [`HEAD`] and another schema.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Wire {
     prefix: String,
     at: Timestamp,
@@ -69,7 +70,6 @@ pub(super) struct Wire {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct WireEntry {
     modify_index: u64,
     /// Base64: a value may be any bytes.

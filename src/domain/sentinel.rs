@@ -14,7 +14,7 @@ pub const SCHEMA: u64 = 1;
 /// How far the history of the desired state is. Ordered: a higher epoch beats every generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Generation {
-    /// Set by `init`, in Unix seconds. A higher one starts a new history.
+    /// Set by `init`, in Unix seconds: above 0. A higher one starts a new history.
     pub epoch: u64,
     /// One more in every transaction that this program writes.
     pub r#gen: u64,
@@ -84,6 +84,11 @@ impl Generation {
         if wire.schema != SCHEMA {
             return Err(SentinelError::Schema(wire.schema));
         }
+        // It stands for "nothing was ever seen": a history of it could go back unnoticed.
+        if wire.epoch == 0 {
+            let text = "epoch 0: an epoch is above 0, and written in Unix seconds";
+            return Err(SentinelError::Unreadable(text.to_owned()));
+        }
         Ok(Self {
             epoch: wire.epoch,
             r#gen: wire.r#gen,
@@ -142,6 +147,10 @@ mod tests {
                 &[("_meta", r#"{"schema":2,"epoch":1,"gen":1}"#)],
                 "schema 2, this version reads 1",
             ),
+            (
+                &[("_meta", r#"{"schema":1,"epoch":0,"gen":1}"#)],
+                "cannot be read: epoch 0",
+            ),
         ] {
             let error = Generation::read(&Listing::of(1, entries))
                 .unwrap_err()
@@ -169,7 +178,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_written_sentinel_reads_back(epoch: u64, r#gen: u64, by in ".{0,10}") {
+        fn a_written_sentinel_reads_back(epoch in 1..=u64::MAX, r#gen: u64, by in ".{0,10}") {
             let generation = Generation { epoch, r#gen };
             let json = generation.to_json(jiff::Timestamp::UNIX_EPOCH, &by);
             prop_assert_eq!(Generation::parse(json.as_bytes()), Ok(generation));

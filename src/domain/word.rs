@@ -187,8 +187,11 @@ fn millis_up(span: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::domain::evidence::Evidence;
+    use crate::domain::listing::Listing;
     use proptest::prelude::*;
 
     fn identity(slot: &str) -> Identity {
@@ -223,6 +226,28 @@ mod tests {
         };
         for word in [word(None), word(Some(memory))] {
             assert_eq!(Word::parse(word.to_json().as_bytes()), Ok(word));
+        }
+    }
+
+    #[test]
+    fn a_later_version_may_add_fields_at_every_level() {
+        let listing = Listing::of(7, &[("canary-state", "drain")]);
+        let memory = Memory {
+            listing: Some(Arc::new(listing)),
+            evidence: Evidence {
+                modified: [("canary-state".to_owned(), 7)].into(),
+                ..Evidence::default()
+            },
+            broken: None,
+            at: "2026-11-30T10:00:00Z".parse().unwrap(),
+        };
+        let word = word(Some(memory));
+        let json = word.to_json();
+        for start in ["{\"prefix\"", "\"memory\":{", "\"canary-state\":{"] {
+            let (before, after) = json.split_once(start).unwrap();
+            let (head, tail) = start.split_at(start.find('{').unwrap() + 1);
+            let more = format!("{before}{head}\"more\":[{{}}],{tail}{after}");
+            assert_eq!(Word::parse(more.as_bytes()), Ok(word.clone()), "{more}");
         }
     }
 

@@ -8,7 +8,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tokio::sync::Semaphore;
 
+use super::aside::aside;
+use super::peer::json;
 use super::{Caller, Pages};
 use crate::clock;
 use crate::domain::authority::AuthorityName;
@@ -20,6 +23,11 @@ use crate::domain::memory::Memory;
 use crate::domain::name::Name;
 use crate::domain::sentinel::Generation;
 use crate::domain::snapshot::{Placed, Problem, Snapshot};
+
+/// How many snapshots are written at once; further ones wait. Each copies the whole listing.
+const SNAPSHOTS_AT_ONCE_MAX: usize = 2;
+
+static SNAPSHOTS: Semaphore = Semaphore::const_new(SNAPSHOTS_AT_ONCE_MAX);
 
 #[derive(Serialize)]
 struct SnapshotView {
@@ -110,6 +118,17 @@ pub(super) async fn snapshot(
     State(pages): State<Pages>,
     Query(query): Query<SnapshotQuery>,
 ) -> Response {
+    // A listing of 10,000 keys takes a while to write; what renews the lease must not wait for it.
+    match aside(&SNAPSHOTS, move || snapshot_text(&pages, query.entries)).await {
+        Ok(text) => json(text),
+        Err(error) => {
+            let text = format!("the snapshot cannot be written: {error}\n");
+            (StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
+        }
+    }
+}
+
+fn snapshot_text(pages: &Pages, with_entries: bool) -> String {
     let published = pages.store.load();
     let now = clock::moment();
     let verdict = published.standing.verdict(now);
@@ -126,9 +145,9 @@ pub(super) async fn snapshot(
         highest_gen: highest.r#gen,
         broken_epoch: memory.and_then(broken_epoch).filter(|_| held),
         listing: published.snapshot.as_deref().map(ListingView::new),
-        entries: query.entries.then(|| memory.map_or_else(Vec::new, entries)),
+        entries: with_entries.then(|| memory.map_or_else(Vec::new, entries)),
     };
-    Json(view).into_response()
+    serde_json::to_string(&view).expect("strings and numbers always serialise")
 }
 
 /// What an accepted state must be above.

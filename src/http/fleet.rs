@@ -8,8 +8,8 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
 
+use super::aside::aside;
 use super::{Caller, Pages};
 use crate::clock;
 use crate::domain::fleet::{Filter, Merged, Missing, View, in_millis};
@@ -79,16 +79,14 @@ pub(super) async fn view(State(pages): State<Pages>, Query(query): Query<FleetQu
                         replica, in JSON\n";
             return (StatusCode::BAD_REQUEST, text).into_response();
         }
-        let _permit = VIEWS.acquire().await;
         let report = move || pages.fleet.report().to_json(pages.fleet.prefix());
-        return written(Output::Json, spawn_blocking(report).await);
+        return written(Output::Json, aside(&VIEWS, report).await);
     }
     // Without a permit: replicas that ask each other would wait for each other.
     let gathered = match pages.others.gather().await {
         Ok(gathered) => gathered,
         Err(error) => return unseen(&error),
     };
-    let _permit = VIEWS.acquire().await;
     let filter = Filter {
         node: query.node,
         server: query.server,
@@ -104,7 +102,7 @@ pub(super) async fn view(State(pages): State<Pages>, Query(query): Query<FleetQu
             Output::Table => view.to_table(),
         }
     };
-    written(query.output, spawn_blocking(view).await)
+    written(query.output, aside(&VIEWS, view).await)
 }
 
 /// `POST /api/v1/fleet/forget?node=NAME`, from this machine only: here, and at all others that can
@@ -168,7 +166,7 @@ impl ForgottenAt {
     }
 }
 
-fn written(output: Output, text: Result<String, tokio::task::JoinError>) -> Response {
+fn written(output: Output, text: Result<String, String>) -> Response {
     let kind = match output {
         Output::Json => "application/json",
         Output::Table => "text/plain; charset=utf-8",

@@ -3,6 +3,7 @@
 //! forget a node that they were polled by, and only from this machine or by a peer.
 
 mod api;
+mod aside;
 mod fleet;
 mod groups;
 mod health;

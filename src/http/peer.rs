@@ -5,8 +5,8 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
 
+use super::aside::aside;
 use super::{Caller, Pages};
 use crate::clock;
 use crate::domain::peer_token::PeerToken;
@@ -51,8 +51,7 @@ pub(super) async fn word(
         return json(say(&pages, query.known));
     }
     // A memory of a large fleet takes a while to write; nothing else waits for it.
-    let _permit = MEMORIES.acquire().await;
-    match spawn_blocking(move || say(&pages, query.known)).await {
+    match aside(&MEMORIES, move || say(&pages, query.known)).await {
         Ok(text) => json(text),
         Err(error) => {
             let text = format!("the word cannot be written: {error}\n");

@@ -5,8 +5,8 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
 
+use super::aside::aside;
 use super::fleet::forget_here;
 use super::peer::{admitted, json};
 use super::{Caller, Pages};
@@ -45,7 +45,6 @@ pub(super) async fn report(
     if let Err(refused) = admitted(&pages, &caller, &headers) {
         return refused.into_response();
     }
-    let _permit = REPORTS.acquire().await;
     let statement = move || {
         let statement = Statement {
             from: (*pages.identity).clone(),
@@ -53,7 +52,7 @@ pub(super) async fn report(
         };
         statement.to_json()
     };
-    match spawn_blocking(statement).await {
+    match aside(&REPORTS, statement).await {
         Ok(text) => json(text),
         Err(error) => {
             let text = format!("the report cannot be written: {error}\n");

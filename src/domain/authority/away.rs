@@ -50,6 +50,19 @@ impl Authority {
         enough || self.peers.all_heard(now, self.times.fresh())
     }
 
+    /// Why a first reading is not believed yet. Without memory that may last until somebody acts.
+    pub(super) fn why_first(&self, now: Moment) -> String {
+        let text = "after a start the peers are asked first, and not all have answered";
+        if self.away.is_none_or(|away| away.remembers) {
+            return text.to_owned();
+        }
+        let who = self.standing().out_of_sight(now).join("; ");
+        format!(
+            "{text}: {who}. Nothing is known here from before, so bring that replica back; if it \
+             is gone for good, name it in assume_gone"
+        )
+    }
+
     /// The paths that a reading lacks of what is believed. The first reading after a start is
     /// compared with what the peers know as well: a token may have lost rights meanwhile.
     pub(super) fn gone_from(&self, reading: &Listing) -> Vec<&str> {

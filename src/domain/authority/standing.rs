@@ -308,11 +308,27 @@ impl Standing {
         .to_owned()
     }
 
+    /// Each peer that is not accounted for, with the reason.
+    pub(super) fn out_of_sight(&self, now: Moment) -> Vec<String> {
+        let peers = self.peers.iter();
+        let unseen = peers.filter_map(|peer| match self.counted_as(peer, now) {
+            counted @ (CountedAs::OutOfSight | CountedAs::Stranger) => counted.why_not_agreed(peer),
+            CountedAs::Heard(_) | CountedAs::Dead | CountedAs::AssumedGone => None,
+        });
+        unseen.collect()
+    }
+
     fn why_cut_off(&self, now: Moment) -> String {
         if let Some(offset) = self.clock {
+            // A clock that was ahead and is set back stands still here until it is caught up with.
+            let ahead = if offset.0 < 0 {
+                ", and start this replica again: its time never runs back by itself"
+            } else {
+                ""
+            };
             return format!(
-                "the clock of this machine is wrong: all others are {} s from it. Set it right; \
-                 ramps and plans count by it",
+                "the clock of this machine is wrong: all others are {} s from it. Set it right\
+                 {ahead}; ramps and plans count by it",
                 signed(offset)
             );
         }

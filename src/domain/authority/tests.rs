@@ -369,11 +369,6 @@ fn two_readings_that_went_back_break_the_history_until_a_higher_epoch() {
             19,
             "the store's index is 19, it was 20",
         ),
-        (
-            listing(90, (0, 99), BOTH),
-            90,
-            "generation 0.99, it was 1.5",
-        ),
         (bare(1, &[]), 1, "the store's index is 1, it was 20"),
     ] {
         let mut authority = current();
@@ -403,6 +398,13 @@ fn two_readings_that_went_back_break_the_history_until_a_higher_epoch() {
             "{accepted:?}"
         );
         check(&authority, 3.1, AuthorityName::Current, "confirmed");
+        // The history that was left, however far it goes on.
+        for second in [4.0, 4.2] {
+            let left = listing(99, (1, 99), BOTH);
+            examine(&mut authority, left, second, &findings(99));
+        }
+        let evidence = "generation 1.99, it was 2.1";
+        check(&authority, 4.4, AuthorityName::Held, evidence);
     }
 }
 

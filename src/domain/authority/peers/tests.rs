@@ -273,7 +273,7 @@ fn without_memory_the_peers_are_asked_first() {
         &newborn,
         0.1,
         AuthorityName::Starting,
-        "the peers are asked first",
+        "b is out of sight; c is out of sight. Nothing is known here",
     );
     // One peer with memory is enough: what it tells is what a reading is compared with.
     hear(
@@ -457,7 +457,7 @@ fn a_wrong_clock_silences_and_is_named() {
         &authority,
         0.2,
         AuthorityName::CutOff,
-        "all others are -7.0 s from it",
+        "all others are -7.0 s from it. Set it right, and start this replica again",
     );
     // What is known of the listing is as good as before, for others.
     let standing = authority.standing();
