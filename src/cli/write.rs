@@ -126,6 +126,14 @@ pub(super) struct Change {
     pub(super) directive: Option<Directive>,
 }
 
+impl Change {
+    fn wanted(&self) -> Option<(&DirectiveKey, &Directive)> {
+        self.directive
+            .as_ref()
+            .map(|directive| (&self.key, directive))
+    }
+}
+
 /// The longest command line that the history keeps, in characters.
 const COMMAND_CHARS_MAX: usize = 1_024;
 
@@ -209,6 +217,8 @@ impl WriteArgs {
     ) -> Result<(), Failure> {
         self.apply(look, manner, |standing| {
             let mut changes = changes(standing)?;
+            let wanted = changes.iter().filter_map(Change::wanted);
+            check_guard(&standing.snapshot, wanted)?;
             let lifted = overrides(&standing.snapshot, &changes, self.overrides(), standing.now)?;
             changes.extend(lifted);
             Ok(differing(&standing.listing, &changes))
@@ -228,7 +238,8 @@ impl WriteArgs {
         if edits.is_empty() {
             return print("nothing to change: it is already so\n");
         }
-        check_guard(&standing.snapshot, &edits)?;
+        let wanted: Vec<_> = edits.iter().filter_map(Edit::directive).collect();
+        check_guard(&standing.snapshot, wanted.iter().map(|(key, d)| (key, d)))?;
         let all = parts(edits, EDIT_OPERATIONS_MAX);
         let mut verdict = self.judge(&standing, &all, manner, None)?;
         for missing in &standing.missing {

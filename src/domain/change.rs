@@ -48,6 +48,13 @@ impl Edit {
         if self.after.is_some() { 1 } else { 2 }
     }
 
+    /// The directive that it writes, if it is one.
+    #[must_use]
+    pub fn directive(&self) -> Option<(DirectiveKey, Directive)> {
+        let directive = Directive::parse(self.after.as_ref()?).ok()?;
+        Some((DirectiveKey::parse(&self.path)?, directive))
+    }
+
     fn turn(&self) -> Turn {
         if DirectiveKey::parse(&self.path).is_none() {
             return Turn::Neither;

@@ -70,7 +70,6 @@ fn wrong_usage_is_said_and_ends_with_2() {
         &[],
         &["unrecognized subcommand 'frobnicate'"],
     );
-    check(&["canary", "--env", "gprd"], 2, &[], &["--drain"]);
     check(
         &["canary", "--gprd", "--drain", "--ready"],
         2,
@@ -93,12 +92,7 @@ fn wrong_usage_is_said_and_ends_with_2() {
         &[],
         &["is none of ready, drain, maint"],
     );
-    check(
-        &["set", "drain", "web"],
-        2,
-        &[],
-        &["\"web\": a server id is written backend/server"],
-    );
+    check(&["set", "drain", "web"], 2, &[], &["environment: required"]);
     check(&["explain"], 2, &[], &["REQUEST LINE"]);
     check(
         &["man", "frobnicate"],
@@ -229,7 +223,7 @@ fn the_guard_is_met_before_anything_is_written() {
     let rows = r#"[{"server":"web/a","groups":["main"]},{"server":"web/b","groups":["main"]}]"#;
     state.put(
         "settings",
-        format!(r#"{{"guard":{{"groups":["main"]}},"rows":{rows}}}"#),
+        format!(r#"{{"guard":{{"groups":["main"]}},"rails":{{"unattended":true}},"rows":{rows}}}"#),
     );
     let kv = state.kv();
     let with = |more: &[&'static str]| {
@@ -255,6 +249,13 @@ fn the_guard_is_met_before_anything_is_written() {
     assert!(!state.file("server-overrides/web/a").exists());
     run(
         &["--force", "--reason", "move"],
+        3,
+        &["web/a"],
+        &["floor: ", "--below-floor overrides it", "many-rows: "],
+    );
+    assert!(!state.file("server-overrides/web/a").exists());
+    run(
+        &["--force", "--below-floor", "--yes", "--reason", "move"],
         0,
         &["\"force\":true", "written"],
         &[],

@@ -24,14 +24,15 @@ pub(super) enum Overrides {
 }
 
 /// Refuses what the guard would: it would freeze what it covers, and nobody would follow it.
-pub(super) fn check_guard(snapshot: &Snapshot, edits: &[Edit]) -> Result<(), Failure> {
-    let refusal = |edit: &Edit| {
-        let directive = Directive::parse(edit.after.as_ref()?).ok()?;
-        let key = DirectiveKey::parse(&edit.path)?;
-        let why = snapshot.settings.refusal(&key, &directive)?;
+pub(super) fn check_guard<'a>(
+    snapshot: &Snapshot,
+    wanted: impl Iterator<Item = (&'a DirectiveKey, &'a Directive)>,
+) -> Result<(), Failure> {
+    let refusal = |(key, directive): (&DirectiveKey, &Directive)| {
+        let why = snapshot.settings.refusal(key, directive)?;
         Some(format!("{key}: {why}"))
     };
-    let refusals: Vec<_> = edits.iter().filter_map(refusal).collect();
+    let refusals: Vec<_> = wanted.filter_map(refusal).collect();
     if refusals.is_empty() {
         return Ok(());
     }

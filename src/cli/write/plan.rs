@@ -71,10 +71,8 @@ pub(super) fn refusals(refusals: &[Refusal]) -> String {
         };
         let how = match &refusal.overridden_by {
             Some(Override::Flag(flag)) => format!("\n  {} overrides it", flag.as_str()),
-            Some(Override::Sentence(sentence)) => {
-                format!("\n  at a terminal, type: {sentence}")
-            }
-            None => String::new(),
+            // The text says the sentence.
+            Some(Override::Sentence(_)) | None => String::new(),
         };
         format!("{}: {}{rows}{how}\n", refusal.rail.as_str(), refusal.text)
     };

@@ -35,7 +35,7 @@ impl Standing {
         let context = &look.context;
         let listing = context.block_on(context.source.list(&context.prefix))?;
         let snapshot = Snapshot::build(&listing)
-            .map_err(|error| Failure::new(Exit::Refused, format!("{}: {error}", context.prefix)))?;
+            .map_err(|error| Failure::new(Exit::Failed, format!("{}: {error}", context.prefix)))?;
         let now = clock::now();
         let (fleet, missing) = context.block_on(look.fleet());
         let mut missing: Vec<_> = missing

@@ -175,7 +175,7 @@ const OVERRIDE: &str = "server-overrides/web/b";
 fn take(place: &Place, step: &Step, nodes: &[Haproxy; 2]) {
     let what = step.command.join(" ");
     let before = (place.get("_meta"), place.get(step.key));
-    let reason = ["--reason", "a test", "--by", "somebody"];
+    let reason = ["--reason", "a test", "--by", "somebody", "--keep-overrides"];
     let command = [step.command, &reason].concat();
     let shown = place.done(&[&command[..], &["--dry-run"]].concat());
     assert!(

@@ -304,6 +304,7 @@ fn a_peer_with_more_keys_at_the_same_index_shows_that_rights_are_missing() {
     );
     assert_eq!(authority.listing(), Some(&whole));
     check(&authority, 0.3, AuthorityName::Relayed, "");
+    check(&authority, 0.3, AuthorityName::Relayed, "");
     check(&authority, 1.6, AuthorityName::Held, "a current peer has b");
 }
 
