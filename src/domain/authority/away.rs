@@ -83,3 +83,6 @@ impl Authority {
         gone.iter().all(|path| findings.asked.contains(path))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,8 +11,6 @@ pub enum Clause {
     BrokenStays,
     /// Vanished keys are asked for by name.
     AskByName,
-    /// A current peer with more keys at the same index shows that rights are missing.
-    ComparePeers,
     /// After a start the peers are asked first.
     First,
     /// A peer's confirmation travels with its age.
@@ -37,12 +35,11 @@ pub enum Clause {
 
 impl Clause {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 14] = [
         Self::CountsFromSending,
         Self::Guard,
         Self::BrokenStays,
         Self::AskByName,
-        Self::ComparePeers,
         Self::First,
         Self::RelayAge,
         Self::RelayChain,

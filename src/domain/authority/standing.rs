@@ -118,11 +118,6 @@ pub enum Distrust {
         /// The path below the prefix.
         path: String,
     },
-    /// A current peer has a key more at the same index: our rights are narrower than its.
-    PeerHasMore {
-        /// The path below the prefix.
-        path: String,
-    },
 }
 
 /// The source's refusal to show one key.
@@ -453,12 +448,6 @@ impl fmt::Display for Distrust {
                 f,
                 "{keys} keys are gone without a newer index ({} among them): a filtered \
                  listing, or a recursive delete. Any write below the prefix settles it",
-                path.escape_debug()
-            ),
-            Self::PeerHasMore { path } => write!(
-                f,
-                "a current peer has {}, which our own source does not list at the same index: our \
-                 token sees less. Give it the policy `list` on the whole prefix",
                 path.escape_debug()
             ),
             Self::Partial { path } => {

@@ -1,14 +1,16 @@
 use std::time::Duration;
 
 use super::*;
-use crate::domain::authority::{Answers, CountedAs, Findings, Judgement, Times};
+use crate::domain::authority::{
+    Answers, CountedAs, Findings, Judgement, Questions, Refusal, Times,
+};
 use crate::domain::evidence::Evidence;
 use crate::domain::key::Prefix;
 use crate::domain::word::Identity;
 
 const P: Duration = Duration::from_secs(2);
 
-fn at(seconds: f64) -> Moment {
+pub(in crate::domain::authority) fn at(seconds: f64) -> Moment {
     Moment(Duration::from_secs_f64(100.0 + seconds))
 }
 
@@ -17,26 +19,26 @@ fn slot(name: &str) -> Name {
 }
 
 /// A listing of this generation and index, with these keys.
-fn listing(r#gen: u64, index: u64, keys: &[&str]) -> Arc<Listing> {
+pub(in crate::domain::authority) fn listing(r#gen: u64, index: u64, keys: &[&str]) -> Arc<Listing> {
     let meta = Generation { epoch: 1, r#gen }.to_json(jiff::Timestamp::UNIX_EPOCH, "test");
     let entries: Vec<_> = keys.iter().map(|key| (*key, "drain")).collect();
     let entries = [&entries[..], &[("_meta", meta.as_str())]].concat();
     Arc::new(Listing::of(index, &entries))
 }
 
-fn authority() -> Authority {
+pub(in crate::domain::authority) fn authority() -> Authority {
     Authority::new(Times::from_poll_interval(P), [slot("b"), slot("c")])
 }
 
 /// One that knows this listing from before a restart, and whose source is gone.
-fn knowing(known: &Arc<Listing>) -> Authority {
+pub(in crate::domain::authority) fn knowing(known: &Arc<Listing>) -> Authority {
     let mut authority = authority().remembering(memory(known));
     authority.unreachable("refused".to_owned());
     authority
 }
 
 /// One whose source confirms this listing, and whose peers are dead.
-fn confirmed_alone(known: &Arc<Listing>) -> Authority {
+pub(in crate::domain::authority) fn confirmed_alone(known: &Arc<Listing>) -> Authority {
     let mut authority = knowing(known);
     for slot in ["b", "c"] {
         hear_of(&mut authority, slot, -0.1, Heard::Refused);
@@ -46,7 +48,7 @@ fn confirmed_alone(known: &Arc<Listing>) -> Authority {
     authority
 }
 
-fn memory(listing: &Arc<Listing>) -> Memory {
+pub(in crate::domain::authority) fn memory(listing: &Arc<Listing>) -> Memory {
     let generation = Generation::read(listing).unwrap();
     Memory {
         listing: Some(Arc::clone(listing)),
@@ -56,7 +58,11 @@ fn memory(listing: &Arc<Listing>) -> Memory {
     }
 }
 
-fn word(name: &str, authority: AuthorityName, memory: Option<Memory>) -> Word {
+pub(in crate::domain::authority) fn word(
+    name: &str,
+    authority: AuthorityName,
+    memory: Option<Memory>,
+) -> Word {
     Word {
         identity: Identity {
             prefix: Prefix::new("frontend", "gprd").unwrap(),
@@ -76,8 +82,17 @@ fn word(name: &str, authority: AuthorityName, memory: Option<Memory>) -> Word {
     }
 }
 
+pub(in crate::domain::authority) fn findings(table_index: u64) -> Findings {
+    Findings {
+        asked: Vec::new(),
+        table_index,
+        denied: None,
+        present: std::collections::BTreeMap::new(),
+    }
+}
+
 /// A word that was asked for at this second and came a twentieth later.
-fn hear(to: &mut Authority, second: f64, word: Word) {
+pub(in crate::domain::authority) fn hear(to: &mut Authority, second: f64, word: Word) {
     let name = word.identity.slot.clone();
     let heard = Heard::Word(Box::new(word));
     to.heard(&name, at(second), at(second + 0.05), heard);
@@ -87,7 +102,12 @@ fn hear_of(to: &mut Authority, name: &str, second: f64, heard: Heard) {
     to.heard(&slot(name), at(second), at(second + 0.05), heard);
 }
 
-fn check(authority: &Authority, second: f64, name: AuthorityName, reason: &str) {
+pub(in crate::domain::authority) fn check(
+    authority: &Authority,
+    second: f64,
+    name: AuthorityName,
+    reason: &str,
+) {
     let verdict = authority.standing().verdict(at(second));
     assert_eq!(verdict.name, name, "at {second}: {}", verdict.reason);
     let holds = verdict.reason.contains(reason);
@@ -304,105 +324,24 @@ fn a_peer_with_more_keys_at_the_same_index_shows_that_rights_are_missing() {
     );
     assert_eq!(authority.listing(), Some(&whole));
     check(&authority, 0.3, AuthorityName::Relayed, "");
-    check(&authority, 0.3, AuthorityName::Relayed, "");
-    check(&authority, 1.6, AuthorityName::Held, "a current peer has b");
-}
-
-#[test]
-fn after_a_start_with_memory_the_peers_are_asked_before_the_source_is_believed() {
-    let known = listing(5, 20, &["a"]);
-    // Restored and written to: nothing in it is lower than what this replica remembers.
-    let restored = listing(6, 30, &["a"]);
-    let read = |authority: &mut Authority, second| {
-        authority.listed(Arc::clone(&restored), at(second - 0.05), at(second))
-    };
-    let accepted = Judgement::Accepted { changed: true };
-    let mut authority = knowing(&known);
-    assert_eq!(read(&mut authority, 0.0), Judgement::Refused);
-    check(&authority, 0.0, AuthorityName::CutOff, "asked first");
-    // A word's time and a question's: nobody tells anything.
-    assert_eq!(read(&mut authority, 0.84), Judgement::Refused);
-    assert_eq!(read(&mut authority, 0.85), accepted);
-    // One peer is enough.
-    let mut authority = knowing(&known);
-    hear(
-        &mut authority,
-        0.0,
-        word("b", AuthorityName::CutOff, Some(memory(&known))),
-    );
-    assert_eq!(read(&mut authority, 0.1), accepted);
-    // It knows that the history went back.
-    let mut authority = knowing(&known);
-    let went_back = Memory {
-        broken: Some((1, "lower".to_owned())),
-        ..memory(&known)
-    };
-    hear(
-        &mut authority,
-        0.0,
-        word("b", AuthorityName::Held, Some(went_back)),
-    );
-    assert_eq!(read(&mut authority, 0.9), Judgement::Refused);
-    check(&authority, 0.9, AuthorityName::Held, "lower");
-}
-
-#[test]
-fn after_an_interruption_the_table_wide_index_is_asked_for() {
-    let known = listing(5, 20, &["a"]);
-    // Restored and written to: only what other prefixes were written to meanwhile is lower.
-    let restored = listing(6, 30, &["a"]);
-    let mut authority = confirmed_alone(&known);
-    let findings = |table_index| Findings {
-        asked: Vec::new(),
-        table_index,
-        denied: None,
-        present: std::collections::BTreeMap::new(),
-    };
-    authority.examined(Arc::clone(&known), at(0.1), &findings(90), at(0.2));
-    // While it watches, a newer listing needs no question.
-    let judgement = authority
-        .clone()
-        .listed(Arc::clone(&restored), at(0.3), at(0.4));
-    assert_eq!(judgement, Judgement::Accepted { changed: true });
-    authority.unreachable("refused".to_owned());
-    let judgement = authority.listed(Arc::clone(&restored), at(0.3), at(0.4));
-    assert!(matches!(judgement, Judgement::Examine(_)), "{judgement:?}");
-    for second in [0.4, 0.6] {
-        let (sent, received) = (at(second), at(second + 0.1));
-        let judgement = authority.examined(Arc::clone(&restored), sent, &findings(40), received);
-        assert_eq!(judgement, Judgement::Refused);
-    }
-    check(
-        &authority,
-        0.8,
-        AuthorityName::Held,
-        "index is 40, it was 90",
-    );
-}
-
-#[test]
-fn after_a_start_keys_that_a_peer_knows_are_asked_for_by_name() {
-    let (part, whole) = (listing(5, 20, &["a"]), listing(5, 20, &["a", "b"]));
-    let mut authority = authority();
-    hear(
-        &mut authority,
-        0.0,
-        word("b", AuthorityName::Held, Some(memory(&whole))),
-    );
-    let judgement = authority.listed(Arc::clone(&part), at(0.1), at(0.2));
-    let Judgement::Examine(questions) = judgement else {
+    // The own source lists less still: it is asked for that key by name.
+    let judgement = authority.listed(Arc::clone(&part), at(0.3), at(0.4));
+    let Judgement::Examine(Questions { paths: asked }) = judgement else {
         panic!("{judgement:?}");
     };
-    assert_eq!(questions.paths, ["b"]);
-    // Once a reading was believed, a peer that is behind is no reason to ask.
-    let mut authority = confirmed_alone(&part);
-    hear(
-        &mut authority,
-        0.2,
-        word("b", AuthorityName::Held, Some(memory(&whole))),
+    let (path, text) = ("b".to_owned(), "no right".to_owned());
+    let findings = Findings {
+        asked,
+        denied: Some(Refusal { path, text }),
+        ..findings(30)
+    };
+    authority.examined(part, at(0.3), &findings, at(0.5));
+    check(
+        &authority,
+        1.6,
+        AuthorityName::Held,
+        "b is not listed and may not be read",
     );
-    let judgement = authority.listed(part, at(0.3), at(0.4));
-    assert_eq!(judgement, Judgement::Accepted { changed: false });
 }
 
 #[test]
