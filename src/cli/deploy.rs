@@ -99,6 +99,6 @@ fn write(
     write.apply(&look, Manner::default(), |standing| {
         let path = format!("deploys/{stage}");
         let edit = Edit::of(&standing.listing, path, Some(deploy.to_json().into()));
-        Ok(edit.into_iter().collect())
+        Ok(edit.into_iter().collect::<Vec<_>>().into())
     })
 }

@@ -32,8 +32,9 @@ impl Undo {
             asks: true,
             ..Manner::default()
         };
-        self.write
-            .apply(&look, manner, |standing| undone(&standing.listing, &parts))
+        self.write.apply(&look, manner, |standing| {
+            undone(&standing.listing, &parts).map(Into::into)
+        })
     }
 }
 

@@ -126,6 +126,20 @@ pub(super) struct Change {
     pub(super) directive: Option<Directive>,
 }
 
+/// What is to be written.
+pub(super) struct Proposal {
+    pub(super) edits: Vec<Edit>,
+    /// The id of the change, when its directives have one already.
+    pub(super) change: Option<String>,
+}
+
+impl From<Vec<Edit>> for Proposal {
+    fn from(edits: Vec<Edit>) -> Self {
+        let change = None;
+        Self { edits, change }
+    }
+}
+
 impl Change {
     fn wanted(&self) -> Option<(&DirectiveKey, &Directive)> {
         self.directive
@@ -221,7 +235,15 @@ impl WriteArgs {
             check_guard(&standing.snapshot, wanted)?;
             let lifted = overrides(&standing.snapshot, &changes, self.overrides(), standing.now)?;
             changes.extend(lifted);
-            Ok(differing(&standing.listing, &changes))
+            let mut ids = changes.iter().filter_map(|change| {
+                let directive = change.directive.as_ref()?;
+                directive.author.change.clone()
+            });
+            let change = ids.next();
+            Ok(Proposal {
+                edits: differing(&standing.listing, &changes),
+                change,
+            })
         })
     }
 
@@ -230,11 +252,11 @@ impl WriteArgs {
         &self,
         look: &Look,
         manner: Manner,
-        edits: impl FnOnce(&Standing) -> Result<Vec<Edit>, Failure>,
+        proposal: impl FnOnce(&Standing) -> Result<Proposal, Failure>,
     ) -> Result<(), Failure> {
         let context = &look.context;
         let standing = Standing::of(look)?;
-        let edits = edits(&standing)?;
+        let Proposal { edits, change } = proposal(&standing)?;
         if edits.is_empty() {
             return print("nothing to change: it is already so\n");
         }
@@ -259,7 +281,7 @@ impl WriteArgs {
         if manner.asks && !self.yes && has_terminal() {
             confirm("Write this?")?;
         }
-        let about = self.about(&all);
+        let about = self.about(change);
         let places = Places {
             prefix: &context.prefix,
             history: &context.history,
@@ -378,24 +400,9 @@ impl WriteArgs {
             .collect()
     }
 
-    /// The change has the id that its directives have, where they have one.
-    fn about(&self, all: &[Vec<Edit>]) -> About {
-        let own = all.iter().flatten().find_map(|edit| {
-            let directive = Directive::parse(edit.after.as_ref()?).ok()?;
-            let before = edit
-                .before
-                .as_ref()
-                .and_then(|e| Directive::parse(&e.value).ok());
-            let id = directive.author.change?;
-            // What undo puts back has the id of an older change.
-            let is_new = before.is_none_or(|before| before.author.change.as_ref() != Some(&id));
-            let fresh = directive
-                .since
-                .is_some_and(|since| clock::now().duration_since(since).as_secs() < 60);
-            (is_new && fresh).then_some(id)
-        });
+    fn about(&self, change: Option<String>) -> About {
         About {
-            change: own.unwrap_or_else(|| ulid::Ulid::generate().to_string()),
+            change: change.unwrap_or_else(|| ulid::Ulid::generate().to_string()),
             by: self.author.name(),
             reason: self.author.reason.clone(),
             command: command_line(),

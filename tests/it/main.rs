@@ -17,6 +17,7 @@ mod kv_cases;
 mod life_cycle;
 mod limits;
 mod memory;
+mod operators;
 mod peers_http;
 mod read_paths;
 mod requests;

@@ -77,7 +77,21 @@ impl Place {
         self.json("_meta")["gen"].as_u64().expect("gen is a number")
     }
 
-    fn serve(&self) -> Tidegate {
+    /// Writes a value as `consul kv put` or an editor does.
+    pub(crate) fn put(&self, key: &str, value: &str) {
+        let key = format!("frontend/gprd/{key}");
+        match self {
+            Self::Folder(folder) => {
+                let path = folder.join(&key);
+                let parent = path.parent().expect("a key stands in a folder");
+                std::fs::create_dir_all(parent).expect("the folder takes folders");
+                std::fs::write(path, value).expect("the folder takes files");
+            }
+            Self::Consul(consul) => consul.kv_put(&key, value),
+        }
+    }
+
+    pub(crate) fn serve(&self) -> Tidegate {
         match self {
             Self::Folder(_) => Tidegate::start(&["--kv", &self.kv()]),
             Self::Consul(consul) => Tidegate::start_on(consul),

@@ -1,6 +1,6 @@
 //! Real HAProxy nodes of both versions follow the real program, end to end.
 
-mod commands;
+pub(crate) mod commands;
 mod example_fleet;
 mod faults;
 mod ramps;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::super::peers::tests::{
     at, authority, check, confirmed_alone, findings, hear, knowing, listing, memory, word,
 };
-use crate::domain::authority::{AuthorityName, Judgement};
+use crate::domain::authority::{Authority, AuthorityName, Judgement};
 use crate::domain::memory::Memory;
 
 #[test]
