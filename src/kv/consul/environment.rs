@@ -13,6 +13,7 @@
 //! | `CONSUL_CLIENT_CERT`, `CONSUL_CLIENT_KEY` | PEM files for mutual TLS |
 //! | `CONSUL_TLS_SERVER_NAME` | the DNS name that the server's certificate is checked for |
 //! | `CONSUL_NAMESPACE`, `CONSUL_PARTITION` | Consul Enterprise |
+//! | `TIDEGATE_CONSUL_BEARER_TOKEN` | what the login shows, unless it stands in a file: see [`LoginSettings`] |
 //!
 //! As for Consul's command line, an empty variable is a variable that is not set.
 
@@ -23,6 +24,10 @@ use std::time::Duration;
 use reqwest::Url;
 
 use super::credentials;
+
+pub use self::login::{Bearer, Login, LoginSettings};
+
+mod login;
 
 /// How to reach one Consul agent.
 #[derive(Debug, Clone)]
@@ -61,6 +66,8 @@ pub enum TokenSource {
     Given(Secret),
     /// A file that holds it and may change.
     File(PathBuf),
+    /// Consul gives it for a bearer token.
+    Login(Login),
 }
 
 /// A text that is never shown.
@@ -130,16 +137,27 @@ impl ConsulSettings {
     }
 
     /// Reads the variables through a lookup, and the files that they name once, to see that they
-    /// can be used.
+    /// can be used. Without a login.
     ///
     /// # Errors
     /// Everything that is wrong, at once.
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, SettingErrors> {
+        Self::new(&LoginSettings::default(), lookup)
+    }
+
+    /// The same, and who signs in how.
+    ///
+    /// # Errors
+    /// Everything that is wrong, at once.
+    pub fn new(
+        login: &LoginSettings,
+        lookup: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, SettingErrors> {
         let mut reader = Reader {
             lookup,
             errors: Vec::new(),
         };
-        let settings = reader.settings();
+        let settings = reader.settings(login);
         let mut errors = reader.errors;
         if let Err(more) = credentials::load(&settings) {
             errors.extend(more);
@@ -158,7 +176,7 @@ struct Reader<F> {
 }
 
 impl<F: Fn(&str) -> Option<String>> Reader<F> {
-    fn settings(&mut self) -> ConsulSettings {
+    fn settings(&mut self, login: &LoginSettings) -> ConsulSettings {
         let ssl = self.flag("CONSUL_HTTP_SSL", false);
         let tls = Tls {
             verify: self.flag("CONSUL_HTTP_SSL_VERIFY", true),
@@ -171,7 +189,7 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
             address: self
                 .parsed("CONSUL_HTTP_ADDR", |text| address(text, ssl))
                 .unwrap_or_else(|| default_address(ssl)),
-            token: self.token(),
+            token: self.token(login),
             basic_auth: self.get("CONSUL_HTTP_AUTH").map(|text| basic_auth(&text)),
             tls,
             namespace: self.get("CONSUL_NAMESPACE"),
@@ -202,7 +220,12 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
         self.parsed(variable, boolean).unwrap_or(default)
     }
 
-    fn token(&self) -> TokenSource {
+    fn token(&mut self, login: &LoginSettings) -> TokenSource {
+        match login.read(|variable| self.get(variable)) {
+            Ok(Some(login)) => return TokenSource::Login(login),
+            Ok(None) => {}
+            Err(error) => self.errors.push(error),
+        }
         if let Some(path) = self.get("CONSUL_HTTP_TOKEN_FILE") {
             return TokenSource::File(path.into());
         }
@@ -300,7 +323,7 @@ impl Secret {
         Self(text.into())
     }
 
-    pub(super) fn expose(&self) -> &str {
+    pub(in crate::kv::consul) fn expose(&self) -> &str {
         &self.0
     }
 }
