@@ -164,3 +164,77 @@ impl fmt::Debug for Granted {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kv::consul::environment::Bearer;
+
+    const BEARER: &str = "eyJhbGciOi.hunter2.hunter2";
+
+    fn refusal(status: u16, body: &str) -> KvError {
+        let login = Login {
+            method: "ci".to_owned(),
+            bearer: Bearer::Given(Secret::new(BEARER)),
+        };
+        let response = http02::Response::builder().status(status);
+        let response = response.body(body.as_bytes().to_vec());
+        let answer = Answer::new(response.expect("these are statuses"));
+        refused(&answer, &login, &Secret::new(BEARER))
+    }
+
+    /// What Consul said in outages, with and without an agent between.
+    #[test]
+    fn an_outage_is_no_refusal() {
+        for (status, body) in [
+            (500, "No cluster leader"),
+            (500, "rpc error making call: No cluster leader"),
+            (500, "rpc error making call: EOF"),
+            (
+                500,
+                "rpc error getting client: failed to get conn: dial tcp 127.0.0.1:8300: connect: refused",
+            ),
+            (
+                500,
+                "rpc error getting client: failed to get conn: rpc error: lead thread didn't get connection",
+            ),
+            (500, "leadership lost while committing log"),
+            (500, "The ACL system is currently in legacy mode."),
+            (500, ""),
+            (429, "Your IP is issuing too many concurrent connections"),
+        ] {
+            let error = refusal(status, body);
+            assert!(
+                matches!(error, KvError::Unreachable(_)),
+                "{body:?}: {error:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_judged_bearer_token_is_a_refusal_and_is_never_repeated() {
+        for (status, body) in [
+            (
+                500,
+                "error validating claims: aud claim does not match any bound audience",
+            ),
+            (
+                500,
+                "rpc error making call: error parsing token: three parts",
+            ),
+            (
+                500,
+                "no known key successfully validated the token signature",
+            ),
+            (403, "rpc error making call: ACL not found"),
+            (403, "Permission denied"),
+            (401, "ACL support disabled"),
+            (500, "error parsing token: eyJhbGciOi.hunter2.hunter2"),
+            (403, "Permission denied: eyJhbGciOi.hunter2.hunter2"),
+        ] {
+            let error = refusal(status, body);
+            assert!(matches!(error, KvError::Denied(_)), "{body:?}: {error:?}");
+            assert!(!error.to_string().contains("hunter2"), "{error}");
+        }
+    }
+}

@@ -11,7 +11,7 @@ use crate::harness::tidegate::tidegate;
 
 mod commands;
 mod refusals;
-mod service;
+pub(crate) mod service;
 mod store;
 
 const METHOD: &str = "ci";
@@ -22,8 +22,8 @@ const READER: &str = "reader";
 
 /// A Consul with an auth method, an environment `gprd` whose canary is drained, and a file for
 /// the bearer token.
-struct Scene {
-    consul: Consul,
+pub(crate) struct Scene {
+    pub(crate) consul: Consul,
     issuer: Issuer,
     folder: Folder,
 }
@@ -33,7 +33,7 @@ impl Scene {
         Self::with_ttl("10m")
     }
 
-    fn with_ttl(ttl: &str) -> Self {
+    pub(crate) fn with_ttl(ttl: &str) -> Self {
         let (consul, issuer) = (Consul::dev_with_acl(), Issuer::new());
         consul.trust(METHOD, &issuer, ttl);
         let write = r#"key_prefix "frontend/gprd/" { policy = "write" }

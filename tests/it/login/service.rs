@@ -12,7 +12,7 @@ const LINE: &str = "web/a canary";
 /// The pace of logins, and a read.
 const SOON: Duration = Duration::from_secs(5);
 
-fn serve(scene: &Scene, more: &[&str]) -> Tidegate {
+pub(crate) fn serve(scene: &Scene, more: &[&str]) -> Tidegate {
     scene.show(&scene.issuer.token(READER));
     let arguments = [&["--kv", "consul", "--poll-interval", "1s"], more].concat();
     let mut tidegate = Tidegate::launch(&arguments, &scene.variables());

@@ -1,11 +1,14 @@
 //! The store's own promises, with a login.
 
+use std::time::Duration;
+
 use tidegate::domain::key::Prefix;
 use tidegate::kv::consul::ConsulKv;
 use tidegate::kv::consul::environment::{ConsulSettings, LoginSettings};
 use tidegate::kv::{Expect, Kv, KvError, Operation, Outcome};
 
 use super::{METHOD, Scene};
+use crate::harness::wait::let_pass;
 
 fn connect(scene: &Scene) -> ConsulKv {
     let login = LoginSettings {
@@ -131,10 +134,44 @@ async fn a_login_that_cannot_be_repeated_is_denied() {
     }
 }
 
+/// A reading may be dropped at any moment, also while its login is under way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reading_given_up_during_its_login_loses_no_token() {
+    let (scene, prefix) = (Scene::new(), prefix());
+    let mut given_up = 0;
+    for step in 0..40 {
+        let kv = connect(&scene);
+        let limit = Duration::from_micros(step * 100);
+        let read = tokio::time::timeout(limit, kv.list(&prefix)).await;
+        given_up += usize::from(read.is_err());
+        kv.close().await.expect("Consul is there");
+    }
+    assert!(given_up > 0, "the steps begin before the end of a login");
+    scene.expect_signed_out();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_login_without_consul_is_an_outage_and_no_refusal() {
+    let mut scene = Scene::new();
+    let kv = connect(&scene);
+    scene.consul.kill();
+    let error = kv.list(&prefix()).await.expect_err("nobody is there");
+    assert!(matches!(error, KvError::Unreachable(_)), "{error:?}");
+    let write = Operation::Delete {
+        key: "frontend/gprd/canary-state".to_owned(),
+        expect: Expect::Anything,
+    };
+    let error = kv.transact(&[write]).await.expect_err("nobody is there");
+    assert!(
+        matches!(error, KvError::Unreachable(_)),
+        "nothing was written: {error:?}"
+    );
+}
+
 /// The pace between two logins is part of what is tested here.
 async fn await_pause() {
     tokio::task::spawn_blocking(|| {
-        crate::harness::wait::let_pass(std::time::Duration::from_millis(1_100));
+        let_pass(Duration::from_millis(1_100));
     })
     .await
     .expect("it only waits");
