@@ -152,7 +152,7 @@ async fn serve(
             biased;
             order = signals.next() => match order {
                 Order::Reload => {
-                    reload(&parts.source, logs);
+                    reload(&parts.source, logs).await;
                     peers::reload(config, reread(), &parts.peer_token, &parts.beliefs).await;
                 }
                 order @ (Order::Terminate | Order::Interrupt) => break Ok(order),
@@ -289,6 +289,12 @@ impl Parts {
             finished(self.pages),
             finished(self.fleet)
         );
+        // Nobody asks the source any more.
+        if let Some(consul) = self.source.signs_in()
+            && let Err(error) = consul.close().await
+        {
+            warn!("{error}");
+        }
     }
 }
 
@@ -362,8 +368,8 @@ async fn finished<T>(part: JoinHandle<T>) {
 }
 
 /// Reads token, certificates and log filter anew. What is wrong keeps the old one in use.
-fn reload(source: &Source, logs: &LogFilter) {
-    match source.reload() {
+async fn reload(source: &Source, logs: &LogFilter) {
+    match source.reload().await {
         Ok(()) => info!("token and certificates were read anew"),
         Err(error) => error!("the old token and certificates stay in use: {error}"),
     }

@@ -21,7 +21,7 @@ impl CheckConfig {
     pub(super) fn run(self, flags: &Flags) -> Result<(), Failure> {
         let config = ConfigArgs { config: self.file }.load(flags)?;
         // The store's own settings are part of what can be wrong; nothing is asked of it.
-        open(&config.kv)?;
+        open(&config)?;
         let mut text = String::new();
         for given in &config.given {
             text += &format!(

@@ -2,18 +2,25 @@
 
 use std::fs;
 use std::future::Future;
+use std::io::{self, Write as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Exit, Failure};
-use crate::config::{Config, ConfigFile, Flags, KvSource, Role, Sources};
+use crate::config::{Config, ConfigFile, Flags, Role, Sources};
 use crate::domain::history;
 use crate::domain::key::Prefix;
 use crate::domain::name::Name;
+use crate::kv::consul::ConsulKv;
 use crate::kv::source::Source;
+
+/// A shell's exit code for a program that a signal ended, less the signal's number.
+const SIGNALLED: i32 = 128;
 
 /// Where the configuration is.
 #[derive(Debug, Args)]
@@ -75,14 +82,18 @@ impl ConfigArgs {
 impl Context {
     /// Opens the store that a configuration names.
     pub(super) fn new(config: &Config) -> Result<Self, Failure> {
+        let (source, runtime) = (open(config)?, runtime()?);
+        if let Some(consul) = source.signs_in() {
+            sign_out_on_signals(&runtime, consul)?;
+        }
         Ok(Self {
-            source: open(&config.kv)?,
+            source,
             prefix: config.prefix.clone(),
             history: history::prefix(&config.root, config.environment.as_str())
                 .map_err(|error| Failure::new(Exit::Usage, format!("root: {error}")))?,
             environment: config.environment.clone(),
             slot: config.slot.clone(),
-            runtime: runtime()?,
+            runtime,
         })
     }
 
@@ -92,14 +103,50 @@ impl Context {
     }
 }
 
+/// A command gives the token of its login back however it ends.
+impl Drop for Context {
+    fn drop(&mut self) {
+        if let Some(consul) = self.source.signs_in() {
+            self.runtime.block_on(sign_out(consul));
+        }
+    }
+}
+
+/// Does so when the command is interrupted, as `status --watch` always is; then ends the process
+/// as the signal would have. What it was writing is whole or not there, as ever.
+fn sign_out_on_signals(runtime: &Runtime, consul: &Arc<ConsulKv>) -> Result<(), Failure> {
+    let _guard = runtime.enter();
+    for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
+        let received = signal(kind);
+        let mut received = received.map_err(|error| {
+            Failure::new(Exit::Failed, format!("signals cannot be received: {error}"))
+        })?;
+        let consul = Arc::clone(consul);
+        runtime.spawn(async move {
+            received.recv().await;
+            sign_out(&consul).await;
+            std::process::exit(SIGNALLED + kind.as_raw_value());
+        });
+    }
+    Ok(())
+}
+
+/// The command has its own outcome: a token left behind is a warning.
+async fn sign_out(consul: &ConsulKv) {
+    if let Err(error) = consul.close().await {
+        // Nobody is left to tell when standard error is gone.
+        let _ = writeln!(io::stderr(), "warning: {error}");
+    }
+}
+
 /// What asynchronous work runs on.
 pub(super) fn runtime() -> Result<Runtime, Failure> {
     Runtime::new().map_err(|error| Failure::new(Exit::Failed, format!("the runtime: {error}")))
 }
 
-/// Opens a store.
-pub(super) fn open(kv: &KvSource) -> Result<Source, Failure> {
-    Source::open(kv, |name| std::env::var(name).ok())
+/// Opens the store that a configuration names.
+pub(super) fn open(config: &Config) -> Result<Source, Failure> {
+    Source::open(&config.kv, &config.login, |name| std::env::var(name).ok())
         .map_err(|text| Failure::new(Exit::Usage, text))
 }
 

@@ -106,7 +106,13 @@ const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage, or nothin
     7 written, and a replica does not answer in time.";
 
 /// The settings that the commands other than `serve` take as flags.
-const STORE_FLAGS: [&str; 3] = ["environment", "root", "kv"];
+const STORE_FLAGS: [&str; 5] = [
+    "environment",
+    "root",
+    "kv",
+    "consul.login_method",
+    "consul.bearer_token_file",
+];
 
 /// The settings that say where this machine's replica is.
 const REPLICA_FLAGS: [&str; 2] = ["environment", "http.listen"];

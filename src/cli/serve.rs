@@ -26,7 +26,7 @@ impl Serve {
         let read = move || Ok(again()?.log);
         let logs = telemetry::start(&config.log, read)
             .map_err(|error| Failure::new(Exit::Usage, format!("log.level: {error}")))?;
-        let source = open(&config.kv)?;
+        let source = open(&config)?;
         let reread = move || reread().map_err(|failure| failure.to_string());
         Ok(crate::serve::run(&config, source, &logs, &reread)?)
     }

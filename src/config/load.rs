@@ -17,7 +17,10 @@ use super::{
 use crate::domain::key::Prefix;
 use crate::domain::name::Name;
 use crate::haproxy::prometheus::PrometheusSource;
-use crate::kv::source::KvSource;
+use crate::kv::source::{KvSource, LoginSettings};
+
+/// The longest name of an auth method that Consul takes, in bytes.
+const AUTH_METHOD_BYTES_MAX: usize = 128;
 
 pub(super) fn load(sources: &Sources<'_>) -> Result<Config, ConfigErrors> {
     let mut errors = Vec::new();
@@ -48,6 +51,10 @@ impl Loader {
         let environment = self.pick("environment", name);
         let root = self.pick("root", root);
         let kv = self.pick("kv", kv);
+        let login = LoginSettings {
+            method: self.pick("consul.login_method", auth_method),
+            bearer_token_file: self.pick("consul.bearer_token_file", bearer_token_file),
+        };
         let slot = self.pick("slot", slot);
         let standalone = self.pick("standalone", switch);
         let peers = self.pick("peers", peers::addresses).unwrap_or_default();
@@ -74,6 +81,7 @@ impl Loader {
             environment,
             root,
             kv: kv?,
+            login,
             slot: slot?,
             standalone,
             peers,
@@ -262,6 +270,24 @@ fn kv(_: &Setting, text: &str) -> Result<KvSource, String> {
         None if text == "consul" => Ok(KvSource::Consul),
         None => Err(format!("{text:?} is neither consul nor dir:PATH")),
     }
+}
+
+/// Consul's own rule for the names of auth methods.
+fn auth_method(_: &Setting, text: &str) -> Result<String, String> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    if text.is_empty() || text.len() > AUTH_METHOD_BYTES_MAX || !text.bytes().all(allowed) {
+        return Err(format!(
+            "{text:?} is no name of an auth method: 1 to {AUTH_METHOD_BYTES_MAX} letters, digits, - and _"
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+fn bearer_token_file(_: &Setting, text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() {
+        return Err("empty; leave it out when nobody signs in".to_owned());
+    }
+    Ok(PathBuf::from(text))
 }
 
 pub(super) fn slot(setting: &Setting, text: &str) -> Result<Name, String> {

@@ -16,7 +16,7 @@ use crate::domain::key::Prefix;
 use crate::domain::name::Name;
 use crate::domain::sentinel::SCHEMA;
 
-pub use crate::kv::source::KvSource;
+pub use crate::kv::source::{KvSource, LoginSettings};
 pub use errors::{ConfigError, ConfigErrors, Origin};
 pub use flags::Flags;
 pub use layers::{FILE_BYTES_MAX, Given};
@@ -44,6 +44,8 @@ pub struct Config {
     pub prefix: Prefix,
     /// Where desired state is kept.
     pub kv: KvSource,
+    /// How to sign in to Consul.
+    pub login: LoginSettings,
     /// This replica's name; at most [`settings::SLOT_BYTES_MAX`] bytes.
     pub slot: Name,
     /// Whether there is no other replica.

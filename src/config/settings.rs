@@ -69,7 +69,7 @@ pub enum Kind {
 pub const SLOT_BYTES_MAX: usize = 32;
 
 /// All settings, in the order of the documentation.
-pub const SETTINGS: [Setting; 22] = [
+pub const SETTINGS: [Setting; 24] = [
     Setting {
         key: "environment",
         flag: "env",
@@ -97,6 +97,27 @@ pub const SETTINGS: [Setting; 22] = [
         kind: Kind::Text,
         doc: "Where desired state is kept: Consul (found through the CONSUL_* variables), or a \
               folder whose files are the keys.",
+    },
+    Setting {
+        key: "consul.login_method",
+        flag: "login-method",
+        variable: "TIDEGATE_CONSUL_LOGIN_METHOD",
+        value_name: "NAME",
+        default: Default::Implied("no login: the token of CONSUL_HTTP_TOKEN"),
+        kind: Kind::Text,
+        doc: "Sign in to Consul with this auth method, as consul login -method does, and give the \
+              token back at the end. The bearer token stands in consul.bearer_token_file, or in \
+              the variable TIDEGATE_CONSUL_BEARER_TOKEN.",
+    },
+    Setting {
+        key: "consul.bearer_token_file",
+        flag: "bearer-token-file",
+        variable: "TIDEGATE_CONSUL_BEARER_TOKEN_FILE",
+        value_name: "PATH",
+        default: Default::Implied("none"),
+        kind: Kind::Text,
+        doc: "A file that holds the bearer token (JWT) of this machine or job. Read anew at each \
+              login.",
     },
     Setting {
         key: "slot",
@@ -333,11 +354,14 @@ mod tests {
             } else {
                 setting.key
             };
-            // A flag is given once for each peer; reading commands have the words of one table.
+            // A flag is given once for each peer; commands have the words of their tables.
             let flag = match name {
                 "peers" => "peer",
                 "observe.roles" => "role",
-                name => name.strip_prefix("observe.").unwrap_or(name),
+                name => name
+                    .strip_prefix("observe.")
+                    .or_else(|| name.strip_prefix("consul."))
+                    .unwrap_or(name),
             };
             assert_eq!(setting.flag, flag.replace(['.', '_'], "-"));
             let variable = name.replace('.', "_").to_uppercase();

@@ -72,6 +72,9 @@ fn every_setting_can_stand_in_the_file() {
         a = 'http://10.0.0.1:8791'
         b = 'http://10.0.0.2:8791'
         c = 'http://10.0.0.3:8791'
+        [consul]
+        login_method = 'instance'
+        bearer_token_file = '/run/identity/token'
         [agent]
         listen = '[::]:9000'
         workers = 0x10
@@ -94,6 +97,9 @@ fn every_setting_can_stand_in_the_file() {
     let config = load(file.as_bytes(), &[], &[]).unwrap();
     assert_eq!(config.prefix.as_str(), "infra/lb/gstg/");
     assert_eq!(config.kv, KvSource::Consul);
+    assert_eq!(config.login.method.as_deref(), Some("instance"));
+    let bearer = config.login.bearer_token_file.as_deref();
+    assert_eq!(bearer, Some("/run/identity/token".as_ref()));
     assert_eq!(config.agent.workers, 16);
     assert_eq!(config.agent.connections_max, 1_000);
     assert_eq!(config.log.format, LogFormat::Json);

@@ -27,7 +27,8 @@ use rustify::errors::ClientError;
 use self::answer::{Answer, denied, read_failed, write_failed};
 use self::environment::{ConsulSettings, SettingErrors, TokenSource};
 use self::failure::Failure;
-use self::transport::{Connection, Exchange};
+use self::session::Session;
+use self::transport::{Connection, send};
 use self::txn::{TxnRequest, Verdict, Wire};
 use super::request::{check_key, check_operations};
 use super::{Capabilities, ClockReading, Expect, Kv, KvError, Operation, Outcome, Outline};
@@ -35,10 +36,14 @@ use crate::clock;
 use crate::domain::key::{EPOCH_PROBE, Prefix};
 use crate::domain::listing::{Entry, Listing};
 
+pub use self::session::ReloadError;
+
 mod answer;
 mod credentials;
 pub mod environment;
 mod failure;
+mod login;
+mod session;
 mod transport;
 mod txn;
 
@@ -46,6 +51,8 @@ mod txn;
 pub struct ConsulKv {
     settings: ConsulSettings,
     connection: ArcSwap<Connection>,
+    /// With a login: its token.
+    session: Option<Arc<Session>>,
     /// The clock that the last light read showed.
     clock: ArcSwapOption<ClockReading>,
 }
@@ -57,22 +64,51 @@ impl ConsulKv {
     /// Everything that is wrong with the files, at once.
     pub fn new(settings: ConsulSettings) -> Result<Self, SettingErrors> {
         let connection = Connection::new(&settings)?;
+        let session = match &settings.token {
+            TokenSource::Login(login) => Some(Arc::new(Session::new(
+                login.clone(),
+                settings.limits.answer,
+            ))),
+            TokenSource::None | TokenSource::Given(_) | TokenSource::File(_) => None,
+        };
         Ok(Self {
             settings,
+            session,
             connection: ArcSwap::from_pointee(connection),
             clock: ArcSwapOption::empty(),
         })
     }
 
-    /// Reads token and certificates anew. Requests under way end as they began; if anything is
-    /// wrong, the old ones stay in use.
+    /// Reads token and certificates anew, and signs in anew. Requests under way end as they began;
+    /// if anything is wrong, the old ones stay in use.
     ///
     /// # Errors
-    /// Everything that is wrong with the files, at once.
-    pub fn reload(&self) -> Result<(), SettingErrors> {
+    /// Everything that is wrong with the files, at once; or why the login failed.
+    pub async fn reload(&self) -> Result<(), ReloadError> {
         let connection = Connection::new(&self.settings)?;
+        if let Some(session) = &self.session {
+            session.renew(&connection).await?;
+        }
         self.connection.store(Arc::new(connection));
         Ok(())
+    }
+
+    /// Whether there is a token to give back at the end.
+    #[must_use]
+    pub fn signs_in(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// Gives the token of a login back, within twice the time limit of an answer. Nothing can be
+    /// asked afterwards. Without a login nothing happens.
+    ///
+    /// # Errors
+    /// That the token stays behind, by its accessor, and why.
+    pub async fn close(&self) -> Result<(), KvError> {
+        match &self.session {
+            Some(session) => session.close(&self.connection.load_full()).await,
+            None => Ok(()),
+        }
     }
 
     /// How this store was configured.
@@ -126,19 +162,27 @@ impl ConsulKv {
         limit: Duration,
     ) -> Result<Answer, Failure> {
         let connection = self.connection.load_full();
-        let exchange = Exchange {
-            connection: &connection,
-            limit,
-        };
         let query = Query {
             features,
             settings: &self.settings,
         };
-        let result = endpoint.with_middleware(&query).exec(&exchange).await;
-        let answer = Answer::new(result.map_err(failure)?.response);
-        if answer.status == 403 {
-            self.refresh_token(&connection);
-        }
+        let endpoint = endpoint.with_middleware(&query);
+        let Some(session) = &self.session else {
+            let answer = send(&endpoint, &connection, None, limit).await?;
+            if answer.status == 403 {
+                self.refresh_token(&connection);
+            }
+            return Ok(answer);
+        };
+        let token = session.token(&connection).await.map_err(Failure::NoToken)?;
+        let answer = send(&endpoint, &connection, Some(token.header()), limit).await?;
+        let next = session.judge(&connection, &token, &answer).await;
+        let Some(next) = next.map_err(Failure::NoToken)? else {
+            return Ok(answer);
+        };
+        // The first time it was not acted on, so that a write is no second write.
+        let answer = send(&endpoint, &connection, Some(next.header()), limit).await?;
+        next.take(&answer);
         Ok(answer)
     }
 
@@ -382,16 +426,6 @@ impl fmt::Debug for ConsulKv {
     }
 }
 
-/// Our transport's own failure, or rustify's, which is one of building the request.
-fn failure(error: ClientError) -> Failure {
-    if let ClientError::GenericError { source } = error {
-        return source
-            .downcast()
-            .unwrap_or_else(|other| Failure::NotSent(other.to_string()));
-    }
-    Failure::NotSent(error.to_string())
-}
-
 fn pairs(body: &[u8]) -> Result<Vec<KVPair>, KvError> {
     serde_json::from_slice(body).map_err(|e| KvError::BadAnswer(format!("KV entries: {e}")))
 }
@@ -435,29 +469,4 @@ fn path_below(prefix: &str, key: &str) -> Result<Option<String>, KvError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn any_answer_is_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
-            let _ = entries_below("frontend/gprd/", &bytes);
-            let _ = names_below("frontend/gprd/", &bytes);
-        }
-
-        #[test]
-        fn any_entries_are_read_or_refused(key in ".{0,20}", value in ".{0,9}", below: bool, index: u64) {
-            let key = if below { format!("frontend/gprd/{key}") } else { key };
-            let pair = serde_json::json!({
-                "Key": key, "Value": value, "Flags": 0, "LockIndex": 0,
-                "CreateIndex": index, "ModifyIndex": index,
-            });
-            let body = serde_json::to_vec(&[pair]).unwrap();
-            if let Ok(entries) = entries_below("frontend/gprd/", &body) {
-                prop_assert!(key.starts_with("frontend/gprd/"));
-                prop_assert!(entries.values().all(|entry| entry.modify_index == index));
-            }
-        }
-    }
-}
+mod tests;

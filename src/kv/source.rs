@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::consul::ConsulKv;
 use super::consul::environment::ConsulSettings;
+pub use super::consul::environment::LoginSettings;
 use super::directory::DirectoryKv;
 use super::{Capabilities, ClockReading, Kv, KvError, Operation, Outcome, Outline};
 use crate::clock;
@@ -24,23 +26,28 @@ pub enum KvSource {
 /// An opened store.
 pub enum Source {
     /// Consul.
-    Consul(Box<ConsulKv>),
+    Consul(Arc<ConsulKv>),
     /// A folder.
     Directory(DirectoryKv),
 }
 
 impl Source {
-    /// Opens the store. `lookup` gives the value of an environment variable.
+    /// Opens the store. `login` counts for Consul alone; `lookup` gives the value of an environment
+    /// variable.
     ///
     /// # Errors
     /// Text for the person who can mend it, one line for each thing that is wrong.
-    pub fn open(kind: &KvSource, lookup: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+    pub fn open(
+        kind: &KvSource,
+        login: &LoginSettings,
+        lookup: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, String> {
         match kind {
             KvSource::Consul => {
                 let settings =
-                    ConsulSettings::from_lookup(lookup).map_err(|errors| errors.to_string())?;
+                    ConsulSettings::new(login, lookup).map_err(|errors| errors.to_string())?;
                 let kv = ConsulKv::new(settings).map_err(|errors| errors.to_string())?;
-                Ok(Self::Consul(Box::new(kv)))
+                Ok(Self::Consul(Arc::new(kv)))
             }
             KvSource::Directory(path) => DirectoryKv::open(path, clock::now)
                 .map(Self::Directory)
@@ -54,10 +61,19 @@ impl Source {
     ///
     /// # Errors
     /// Text for the person who can mend it.
-    pub fn reload(&self) -> Result<(), String> {
+    pub async fn reload(&self) -> Result<(), String> {
         match self {
-            Self::Consul(kv) => kv.reload().map_err(|errors| errors.to_string()),
+            Self::Consul(kv) => kv.reload().await.map_err(|error| error.to_string()),
             Self::Directory(_) => Ok(()),
+        }
+    }
+
+    /// The store, when it signs in: then it must be closed at the end.
+    #[must_use]
+    pub fn signs_in(&self) -> Option<&Arc<ConsulKv>> {
+        match self {
+            Self::Consul(kv) => Some(kv).filter(|kv| kv.signs_in()),
+            Self::Directory(_) => None,
         }
     }
 }

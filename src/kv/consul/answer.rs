@@ -9,6 +9,8 @@ use crate::kv::KvError;
 
 /// How much of a body is repeated in a message, in characters.
 const EXCERPT_CHARS_MAX: usize = 200;
+/// How Consul says that a token or an auth method is not there.
+const UNKNOWN: &str = "ACL not found";
 
 /// An answer with any status, and the headers that count.
 pub(super) struct Answer {
@@ -74,6 +76,18 @@ impl Answer {
         excerpt(&String::from_utf8_lossy(&self.body))
     }
 
+    /// The same without a secret that the request held and the answer may repeat.
+    pub(super) fn text_without(&self, secret: &str) -> String {
+        let text = String::from_utf8_lossy(&self.body);
+        excerpt(&text.replace(secret, "<hidden>"))
+    }
+
+    /// Consul does not know the token (or, of a login, the auth method). Lacking rights are a 403
+    /// as well.
+    pub(super) fn is_of_unknown_token(&self) -> bool {
+        self.status == 403 && self.text().contains(UNKNOWN)
+    }
+
     /// Status, where it would lead, and the body's beginning.
     pub(super) fn describe(&self) -> String {
         match (&self.location, self.text()) {
@@ -100,8 +114,12 @@ pub(super) fn denied(what: &str, text: &str, token: &TokenSource) -> KvError {
         }
         TokenSource::Given(_) => "CONSUL_HTTP_TOKEN".to_owned(),
         TokenSource::File(path) => format!("CONSUL_HTTP_TOKEN_FILE, {}", path.display()),
+        TokenSource::Login(login) => format!(
+            "of the login with {:?}, which has what the method's binding rules gave it then",
+            login.method
+        ),
     };
-    if text.contains("ACL not found") {
+    if text.contains(UNKNOWN) {
         return KvError::Denied(format!(
             "{what}: Consul does not know the token ({source}): it was deleted, has expired, or \
              is of another cluster (Consul: {text})"
@@ -117,6 +135,7 @@ pub(super) fn read_failed(failure: Failure) -> KvError {
     match failure {
         Failure::NotSent(text) | Failure::Lost(text) => KvError::Unreachable(text),
         Failure::TooLarge(text) => KvError::BadAnswer(text),
+        Failure::NoToken(error) => error,
     }
 }
 
@@ -125,6 +144,8 @@ pub(super) fn write_failed(failure: Failure) -> KvError {
     match failure {
         Failure::NotSent(text) => KvError::Unreachable(text),
         Failure::Lost(text) | Failure::TooLarge(text) => KvError::OutcomeUnknown(text),
+        // Nothing was written: the request was not sent, or refused.
+        Failure::NoToken(error) => error,
     }
 }
 

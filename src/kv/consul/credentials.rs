@@ -1,5 +1,7 @@
 //! The files that the settings name: token, authorities, our certificate.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use reqwest::header::HeaderValue;
@@ -7,7 +9,12 @@ use reqwest::{Certificate, Identity};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::environment::{ClientFiles, ConsulSettings, SettingError, Tls, TokenSource};
+use super::environment::{
+    Bearer, ClientFiles, ConsulSettings, Secret, SettingError, Tls, TokenSource,
+};
+
+/// The longest bearer token, in bytes. Those of CI jobs and instances have one or two thousand.
+const BEARER_BYTES_MAX: usize = 65_536;
 
 /// What the files hold.
 pub(super) struct Credentials {
@@ -29,6 +36,9 @@ pub(super) fn load(settings: &ConsulSettings) -> Result<Credentials, Vec<Setting
         identity: None,
     };
     take(token(&settings.token).map(|found| credentials.token = found));
+    if let TokenSource::Login(login) = &settings.token {
+        take(bearer(&login.bearer).map(|_| ()));
+    }
     take(authorities(&settings.tls).map(|found| credentials.authorities = found));
     if let Some(files) = &settings.tls.client {
         take(identity(files).map(|found| credentials.identity = Some(found)));
@@ -40,10 +50,40 @@ pub(super) fn load(settings: &ConsulSettings) -> Result<Credentials, Vec<Setting
     }
 }
 
+/// What a login shows, read anew if it stands in a file.
+pub(super) fn bearer(bearer: &Bearer) -> Result<Secret, SettingError> {
+    let variable = bearer.setting();
+    let secret = match bearer {
+        Bearer::Given(secret) => secret.clone(),
+        Bearer::File(path) => {
+            let unusable = |why: &dyn std::fmt::Display| unusable(variable, path, why);
+            let mut bytes = Vec::new();
+            let file = File::open(path).map_err(|error| unusable(&error))?;
+            let read = file
+                .take(BEARER_BYTES_MAX as u64 + 1)
+                .read_to_end(&mut bytes);
+            read.map_err(|error| unusable(&error))?;
+            Secret::new(String::from_utf8_lossy(&bytes).trim())
+        }
+    };
+    let reason = match secret.expose() {
+        "" => "the bearer token is empty",
+        text if text.len() > BEARER_BYTES_MAX => "the bearer token is longer than 65,536 bytes",
+        text if !text.bytes().all(|byte| byte.is_ascii_graphic()) => {
+            "the bearer token holds white space or another odd character"
+        }
+        _ => return Ok(secret),
+    };
+    Err(SettingError {
+        variable,
+        reason: reason.to_owned(),
+    })
+}
+
 /// The token, read anew if it stands in a file.
 pub(super) fn token(source: &TokenSource) -> Result<Option<HeaderValue>, SettingError> {
     let (variable, text) = match source {
-        TokenSource::None => return Ok(None),
+        TokenSource::None | TokenSource::Login(_) => return Ok(None),
         TokenSource::Given(secret) => ("CONSUL_HTTP_TOKEN", secret.expose().to_owned()),
         TokenSource::File(path) => {
             let text = read("CONSUL_HTTP_TOKEN_FILE", path)?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rustls::{AlertDescription, CertificateError};
 
 use crate::causes::{chain, root_cause};
+use crate::kv::KvError;
 
 /// Why there is no whole answer.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +20,9 @@ pub(super) enum Failure {
     /// The answer is larger than the limit.
     #[error("{0}")]
     TooLarge(String),
+    /// No login gave a token that Consul takes: nothing of the request was acted on.
+    #[error("{0}")]
+    NoToken(KvError),
 }
 
 impl Failure {

@@ -11,8 +11,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use reqwest::header::{HOST, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Url, dns};
+use rustify::endpoint::Endpoint;
 use rustify::errors::ClientError;
 
+use super::answer::Answer;
 use super::credentials::{self, Credentials};
 use super::environment::{Address, ConsulSettings, Secret, SettingError, SettingErrors};
 use super::failure::Failure;
@@ -31,6 +33,8 @@ const TOKEN: HeaderName = HeaderName::from_static("x-consul-token");
 pub(super) struct Connection {
     http: Client,
     base: String,
+    /// Consul Enterprise's namespace and partition, as a query.
+    scope: String,
     /// The address as the person wrote it, for messages.
     address: String,
     /// The true host, when the URL holds the TLS server name instead.
@@ -41,9 +45,11 @@ pub(super) struct Connection {
 }
 
 /// A connection as rustify sees it: one request with its own time limit.
-pub(super) struct Exchange<'a> {
-    pub(super) connection: &'a Connection,
-    pub(super) limit: Duration,
+struct Exchange<'a> {
+    connection: &'a Connection,
+    limit: Duration,
+    /// The token of a login, in place of the connection's own.
+    token: Option<&'a HeaderValue>,
 }
 
 impl Connection {
@@ -66,6 +72,7 @@ impl Connection {
         Ok(Self {
             http,
             base,
+            scope: scope(settings),
             address: settings.address.to_string(),
             host,
             basic_auth: settings.basic_auth.clone(),
@@ -74,9 +81,16 @@ impl Connection {
         })
     }
 
-    async fn send(
+    /// The URL of a path below `/v1/`, where no consulrs type makes it.
+    pub(super) fn url(&self, path: &str) -> String {
+        format!("{}/{path}{}", self.base, self.scope)
+    }
+
+    /// One request, with this token, or with the connection's own if it has one.
+    pub(super) async fn send(
         &self,
         request: http02::Request<Vec<u8>>,
+        token: Option<&HeaderValue>,
         limit: Duration,
     ) -> Result<http02::Response<Vec<u8>>, Failure> {
         let (parts, body) = request.into_parts();
@@ -90,7 +104,7 @@ impl Connection {
         if let Some(host) = &self.host {
             builder = builder.header(HOST, host);
         }
-        if let Some(token) = &self.token {
+        if let Some(token) = token.or(self.token.as_ref()) {
             builder = builder.header(TOKEN, token);
         }
         if let Some((user, password)) = &self.basic_auth {
@@ -132,6 +146,32 @@ impl Connection {
     }
 }
 
+/// Sends a consulrs or rustify request, with this token or the connection's own.
+pub(super) async fn send<E: Endpoint>(
+    endpoint: &E,
+    connection: &Connection,
+    token: Option<&HeaderValue>,
+    limit: Duration,
+) -> Result<Answer, Failure> {
+    let exchange = Exchange {
+        connection,
+        limit,
+        token,
+    };
+    let result = endpoint.exec(&exchange).await;
+    Ok(Answer::new(result.map_err(failure)?.response))
+}
+
+/// Our transport's own failure, or rustify's, which is one of building the request.
+fn failure(error: ClientError) -> Failure {
+    if let ClientError::GenericError { source } = error {
+        return source
+            .downcast()
+            .unwrap_or_else(|other| Failure::NotSent(other.to_string()));
+    }
+    Failure::NotSent(error.to_string())
+}
+
 #[async_trait]
 impl rustify::client::Client for Exchange<'_> {
     fn base(&self) -> &str {
@@ -142,7 +182,7 @@ impl rustify::client::Client for Exchange<'_> {
         &self,
         request: http02::Request<Vec<u8>>,
     ) -> Result<http02::Response<Vec<u8>>, ClientError> {
-        let sent = self.connection.send(request, self.limit).await;
+        let sent = self.connection.send(request, self.token, self.limit).await;
         sent.map_err(|failure| ClientError::GenericError {
             source: failure.into(),
         })
@@ -201,6 +241,19 @@ fn target(settings: &ConsulSettings) -> (String, Option<HeaderValue>, Option<Ali
         HeaderValue::from_str(&authority).ok(),
         Some(alias),
     )
+}
+
+/// `?ns=...&partition=...`, or nothing.
+fn scope(settings: &ConsulSettings) -> String {
+    let parts = [
+        ("ns", &settings.namespace),
+        ("partition", &settings.partition),
+    ];
+    let given = parts.map(|(name, value)| Some((name, value.as_ref()?)));
+    let given: Vec<_> = given.into_iter().flatten().collect();
+    let url = Url::parse_with_params("http://any", given).expect("a constant URL is well-formed");
+    let query = url.query().filter(|query| !query.is_empty());
+    query.map_or_else(String::new, |query| format!("?{query}"))
 }
 
 fn client(

@@ -158,7 +158,7 @@ async fn a_replaced_token_file_is_read_after_a_refusal_or_on_demand() {
 
     // An unusable file changes nothing.
     folder.write("token", "\n");
-    let error = kv.reload().unwrap_err();
+    let error = kv.reload().await.unwrap_err();
     assert!(
         error.to_string().starts_with("CONSUL_HTTP_TOKEN_FILE: "),
         "{error}"
@@ -180,7 +180,7 @@ async fn a_replaced_token_file_is_read_after_a_refusal_or_on_demand() {
 
     let third = consul.token_for(&["list"]);
     folder.write("token", &third);
-    kv.reload().unwrap();
+    kv.reload().await.unwrap();
     consul.delete_token(&second);
     kv.list(&gprd()).await.unwrap();
     assert!(!format!("{kv:?}").contains(&third));

@@ -119,7 +119,7 @@ impl Consul {
     }
 
     /// Just started servers refuse for a moment ("legacy mode"), so this is asked repeatedly.
-    fn acl_write(&self, path: &str, body: &Value) -> Value {
+    pub(crate) fn acl_write(&self, path: &str, body: &Value) -> Value {
         let body = body.to_string();
         eventually(&format!("PUT {path}"), PATIENCE, || {
             let answer = self.call("PUT", path, body.as_bytes());
@@ -143,6 +143,6 @@ fn kv_path(key: &str) -> String {
     format!("/v1/kv/{}", key.bytes().map(escape).collect::<String>())
 }
 
-fn json_of(body: &[u8]) -> Value {
+pub(crate) fn json_of(body: &[u8]) -> Value {
     serde_json::from_slice(body).expect("Consul answers in JSON")
 }

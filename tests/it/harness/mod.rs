@@ -21,6 +21,7 @@ pub(crate) mod folder;
 pub(crate) mod haproxy;
 pub(crate) mod history;
 pub(crate) mod http;
+pub(crate) mod issuer;
 pub(crate) mod judge;
 pub(crate) mod load;
 pub(crate) mod mute;

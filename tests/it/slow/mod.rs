@@ -16,6 +16,7 @@ mod herd;
 mod http_drip;
 mod kv_faults;
 mod kv_sizes;
+mod login_expiry;
 mod nodes_ramp;
 mod outage;
 mod restarts;
