@@ -103,7 +103,7 @@ enum Command {
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage, or nothing matched; \
     3 refused; 4 a precheck or the gate says no; 5 somebody else wrote meanwhile; 6 the store is out of reach; \
-    7 written, and a replica does not answer in time.";
+    7 written, and not applied in time.";
 
 /// The settings that the commands other than `serve` take as flags.
 const STORE_FLAGS: [&str; 5] = [
