@@ -4,6 +4,7 @@
 mod checks;
 mod plan;
 mod standing;
+mod ttl;
 mod wait;
 
 use std::collections::BTreeSet;
@@ -15,16 +16,17 @@ use clap::builder::NonEmptyStringValueParser;
 
 use self::checks::{Overrides, check_guard, differing, overrides};
 pub(super) use self::standing::Standing;
+pub(super) use self::ttl::TtlArgs;
 use super::ask::{ask, confirm, has_terminal};
 use super::commit::{About, EDIT_OPERATIONS_MAX, Places, trim, write};
 use super::look::Look;
 use super::{Exit, Failure, print};
 use crate::clock;
 use crate::domain::change::{Edit, applied, parts};
-use crate::domain::directive::{Author, Desired, Directive, Expiry, OnExpiry};
+use crate::domain::directive::{Author, Desired, Directive};
 use crate::domain::key::{DirectiveKey, Scope};
 use crate::domain::name::Name;
-use crate::domain::rails::{self, Consent, Flag, Override, Verdict, evaluate};
+use crate::domain::rails::{self, Consent, Flag, Override, Rail, Verdict, evaluate};
 use crate::domain::snapshot::Snapshot;
 use crate::kv::Kv as _;
 
@@ -79,23 +81,6 @@ pub(super) struct WriteArgs {
     /// What stands for single servers, zones or nodes and counts before a drain stays.
     #[arg(long)]
     keep_overrides: bool,
-}
-
-/// When a directive ends.
-#[derive(Debug, Args)]
-pub(super) struct TtlArgs {
-    /// When it ends; see --on-expiry.
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
-    ttl: Option<Duration>,
-    /// What happens at its end: it keeps standing and is shown as a problem, or no longer counts.
-    #[arg(long, value_enum, requires = "ttl", default_value_t = AtEnd::Alert)]
-    on_expiry: AtEnd,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum AtEnd {
-    Alert,
-    Lift,
 }
 
 /// What a command demands beside its edits.
@@ -185,26 +170,6 @@ impl AuthorArgs {
     /// Why, when somebody said.
     pub(super) fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
-    }
-}
-
-impl TtlArgs {
-    /// A directive with this end.
-    pub(super) fn on(&self, directive: Directive) -> Result<Directive, Failure> {
-        let Some(ttl) = self.ttl else {
-            return Ok(directive);
-        };
-        let until = clock::now().checked_add(ttl);
-        let until = until.map_err(|error| Failure::new(Exit::Usage, format!("--ttl: {error}")))?;
-        let on_expiry = match self.on_expiry {
-            AtEnd::Alert => OnExpiry::Alert,
-            AtEnd::Lift => OnExpiry::Lift,
-        };
-        let expiry = Some(Expiry { until, on_expiry });
-        Ok(Directive {
-            expiry,
-            ..directive
-        })
     }
 }
 
@@ -333,7 +298,14 @@ impl WriteArgs {
                 .map_err(|error| Failure::new(Exit::Refused, error.to_string()))?;
             last = evaluate(&standing.snapshot, &after, &standing.topology, &context);
             if written < all.len() {
-                between.extend(last.refusals.iter().cloned());
+                // How many rows there are, and why, is asked of the whole.
+                let serves = |refusal: &&rails::Refusal| {
+                    matches!(
+                        refusal.rail,
+                        Rail::Floor | Rail::CanaryAlone | Rail::SecondZone
+                    )
+                };
+                between.extend(last.refusals.iter().filter(serves).cloned());
             }
         }
         for refusal in between {
