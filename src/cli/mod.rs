@@ -1,6 +1,7 @@
 //! The command line: one file per command.
 
 mod accept;
+mod alias;
 mod ask;
 mod canary;
 mod check_config;
@@ -130,7 +131,7 @@ const LOOKING: [&str; 8] = [
 /// # Errors
 /// What failed, with its exit code; the text is for the person at the terminal.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure> {
-    let matches = match command().try_get_matches_from(arguments) {
+    let matches = match command().try_get_matches_from(alias::translated(arguments)) {
         Ok(matches) => matches,
         Err(error) if error.use_stderr() => return Err(Failure::parse(&error)),
         Err(error) => return print(&error.render().to_string()),

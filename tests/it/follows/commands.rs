@@ -31,7 +31,7 @@ impl Place {
         Self::Consul(Box::new(Consul::dev()))
     }
 
-    fn kv(&self) -> String {
+    pub(crate) fn kv(&self) -> String {
         match self {
             Self::Folder(folder) => format!("dir:{}", folder.path().display()),
             Self::Consul(_) => "consul".to_owned(),

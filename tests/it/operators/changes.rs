@@ -1,6 +1,10 @@
 //! Changes: judged, recorded, undone.
 
+use std::process::Command;
+
 use super::*;
+use crate::harness::folder::Folder;
+use crate::harness::process::run;
 
 fn on_both(story: impl Fn(&Place)) {
     for place in [Place::folder(), Place::consul()] {
@@ -233,4 +237,35 @@ fn waiting_ends_when_the_nodes_that_poll_were_told() {
         let output = waiting.join().expect("it ends");
         expect(&output, 0, &["applied by 1 of 1 nodes"]);
     });
+}
+
+#[test]
+fn the_commands_of_old_go_on_working_by_their_names() {
+    let place = Place::folder();
+    set_up(&place);
+    let links = Folder::new("links");
+    let call = |name: &str, arguments: &[&str]| {
+        let link = links.join(name);
+        if !link.exists() {
+            let program = env!("CARGO_BIN_EXE_tidegate");
+            std::os::unix::fs::symlink(program, &link).expect("the folder takes links");
+        }
+        let mut command = Command::new(link);
+        command.args(arguments).args(["--kv", &place.kv()]);
+        run(name, &command, PATIENCE)
+    };
+    let output = call("set-server-state", &["gprd", "drain", "cny", "-z", "b"]);
+    expect(&output, 0, &["selected: 1 server", "written to gprd"]);
+    let key = "zones/z-b/server-overrides/web/cny";
+    assert_eq!(place.json(key)["state"], "drain");
+    let command = &history(&place, &[key])[0]["command"];
+    assert!(
+        command
+            .as_str()
+            .is_some_and(|c| c.starts_with("set-server-state gprd drain"))
+    );
+    // Nothing polls, and nobody is asked what HAProxy has.
+    let output = call("get-server-state", &["gprd", "cny"]);
+    assert_eq!(output.code, Some(2), "{output:?}");
+    expect(&call("set-server-state", &[]), 2, &["STATE"]);
 }
