@@ -1,6 +1,6 @@
 //! The HTTP client that everything that asks over HTTP begins with.
 
-use reqwest::{Client, ClientBuilder, redirect, retry};
+use reqwest::{Client, ClientBuilder, Response, redirect, retry};
 
 /// A client that does what it is told: no proxy of the environment, no redirect, no repetition.
 pub fn builder() -> ClientBuilder {
@@ -20,4 +20,28 @@ pub fn builder() -> ClientBuilder {
 /// scratch does not have, are not needed.
 pub fn to_replicas() -> ClientBuilder {
     builder().tls_certs_only([])
+}
+
+/// Why a body did not come whole.
+#[derive(Debug)]
+pub enum BodyError {
+    /// It is longer than was asked for.
+    TooLarge,
+    /// It broke off.
+    Broken(reqwest::Error),
+}
+
+/// Reads a body of at most so many bytes.
+///
+/// # Errors
+/// See [`BodyError`]; of a longer one no more than that is held.
+pub async fn body(response: &mut Response, bytes_max: usize) -> Result<Vec<u8>, BodyError> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(BodyError::Broken)? {
+        if body.len() + chunk.len() > bytes_max {
+            return Err(BodyError::TooLarge);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
 }

@@ -9,7 +9,7 @@ use reqwest::{Client, Method};
 use super::{Exit, Failure};
 use crate::causes::root_cause;
 use crate::config::{Config, replica_url};
-use crate::http_client;
+use crate::http_client::{self, BodyError};
 
 /// How long a replica may take for a whole answer: it answers from memory, and a listing of 10,000
 /// keys is 4 MB.
@@ -94,15 +94,11 @@ impl Replica {
         let request = self.client.request(method, url);
         let mut answer = request.send().await.map_err(failed)?;
         let status = answer.status();
-        let mut body = Vec::new();
-        while let Some(chunk) = answer.chunk().await.map_err(failed)? {
-            if body.len() + chunk.len() > ANSWER_BYTES_MAX {
-                return Err(format!(
-                    "its answer is larger than {ANSWER_BYTES_MAX} bytes"
-                ));
-            }
-            body.extend_from_slice(&chunk);
-        }
+        let body = http_client::body(&mut answer, ANSWER_BYTES_MAX).await;
+        let body = body.map_err(|error| match error {
+            BodyError::TooLarge => format!("its answer is larger than {ANSWER_BYTES_MAX} bytes"),
+            BodyError::Broken(error) => failed(error),
+        })?;
         if status != reqwest::StatusCode::OK {
             let text = String::from_utf8_lossy(&body);
             return Err(format!("{status}: {}", text.trim().escape_debug()));

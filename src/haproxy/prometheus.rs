@@ -20,7 +20,7 @@ use self::series::{Reader, Sample, Series};
 use crate::causes::root_cause;
 use crate::clock;
 use crate::domain::observed::{Missing, Observation};
-use crate::http_client;
+use crate::http_client::{self, BodyError};
 
 mod series;
 
@@ -141,15 +141,11 @@ async fn ask(client: &Client, url: &str, query: &str, at: Option<f64>) -> Result
     }
     let mut answer = client.get(address).send().await.map_err(failed)?;
     let status = answer.status();
-    let mut body = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(failed)? {
-        if body.len() + chunk.len() > ANSWER_BYTES_MAX {
-            return Err(format!(
-                "its answer is larger than {ANSWER_BYTES_MAX} bytes"
-            ));
-        }
-        body.extend_from_slice(&chunk);
-    }
+    let body = http_client::body(&mut answer, ANSWER_BYTES_MAX).await;
+    let body = body.map_err(|error| match error {
+        BodyError::TooLarge => format!("its answer is larger than {ANSWER_BYTES_MAX} bytes"),
+        BodyError::Broken(error) => failed(error),
+    })?;
     match serde_json::from_slice(&body) {
         Ok(Answer::Success { data }) => Ok(data),
         Ok(Answer::Error { error }) => Err(shown(&error)),

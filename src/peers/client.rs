@@ -21,7 +21,7 @@ use tokio::task::spawn_blocking;
 use super::Peer;
 use crate::causes::{chain, root_cause};
 use crate::domain::peer_token::PeerToken;
-use crate::http_client;
+use crate::http_client::{self, BodyError};
 
 /// Sends requests to peers, with the token that is held at that moment.
 #[derive(Debug)]
@@ -97,16 +97,15 @@ impl PeerClient {
         if response.status() != StatusCode::OK {
             return Err(Failed::Silent(status_text(peer, response.status())));
         }
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(failed)? {
-            if body.len() + chunk.len() > answer_bytes_max {
+        let body = http_client::body(&mut response, answer_bytes_max).await;
+        body.map_err(|error| match error {
+            BodyError::TooLarge => {
                 let url = &peer.url;
                 let text = format!("{url}: its answer is larger than {answer_bytes_max} bytes");
-                return Err(Failed::Silent(text));
+                Failed::Silent(text)
             }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(body)
+            BodyError::Broken(error) => failed(error),
+        })
     }
 
     /// The HTTP client tells of the first address of a name that failed. Another one may lead to a

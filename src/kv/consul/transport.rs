@@ -19,7 +19,7 @@ use super::credentials::{self, Credentials};
 use super::environment::{Address, ConsulSettings, Secret, SettingError, SettingErrors};
 use super::failure::Failure;
 use crate::causes::root_cause;
-use crate::http_client;
+use crate::http_client::{self, BodyError};
 
 /// How long an unused connection is kept. Shorter than the idle limits of common proxies.
 const IDLE: Duration = Duration::from_secs(30);
@@ -126,20 +126,14 @@ impl Connection {
         for (name, value) in response.headers() {
             builder = builder.header(name.as_str(), value.as_bytes());
         }
-        let mut body = Vec::new();
-        while let Some(chunk) = response
-            .chunk()
-            .await
-            .map_err(|e| Failure::new(&self.address, &e, limit))?
-        {
-            if body.len() + chunk.len() > self.body_bytes_max {
-                return Err(Failure::TooLarge(format!(
-                    "{}: the answer is larger than {} bytes",
-                    self.address, self.body_bytes_max
-                )));
-            }
-            body.extend_from_slice(&chunk);
-        }
+        let body = http_client::body(&mut response, self.body_bytes_max).await;
+        let body = body.map_err(|error| match error {
+            BodyError::TooLarge => Failure::TooLarge(format!(
+                "{}: the answer is larger than {} bytes",
+                self.address, self.body_bytes_max
+            )),
+            BodyError::Broken(error) => Failure::new(&self.address, &error, limit),
+        })?;
         builder
             .body(body)
             .map_err(|error| Failure::Lost(format!("{}: {error}", self.address)))
