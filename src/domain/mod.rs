@@ -7,6 +7,7 @@ pub mod acceptance;
 pub mod answer;
 pub mod authority;
 pub mod change;
+pub mod columns;
 pub mod deploy;
 pub mod directive;
 pub mod evidence;

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::domain::change::Edit;
+use crate::domain::columns::aligned;
 use crate::domain::key::Prefix;
 use crate::domain::rails::{Capacity, Override, PlanRow, Refusal, Verdict};
 use crate::domain::topology::Topology;
@@ -28,12 +29,12 @@ pub(super) fn table(verdict: &Verdict, topology: &Topology) -> String {
     let mut text = String::new();
     if !verdict.rows.is_empty() {
         let rows: Vec<_> = verdict.rows.iter().map(row).collect();
-        text += &aligned(["ROW", "WHERE", "NOW", "NEXT"], &rows);
+        text += &shown(["ROW", "WHERE", "NOW", "NEXT"], &rows);
         let _ = writeln!(text, "(of the fleet as known from {topology})");
     }
     if !verdict.capacities.is_empty() {
         let capacities: Vec<_> = verdict.capacities.iter().map(capacity).collect();
-        text += &aligned(
+        text += &shown(
             ["BACKEND", "NODES OF ZONE", "CAN SERVE NOW", "AT LEAST"],
             &capacities,
         );
@@ -110,24 +111,12 @@ fn capacity(capacity: &Capacity) -> [String; 4] {
     [backend.to_string(), zone, format!("{now} of {of}"), next]
 }
 
-/// Columns as wide as their widest cell, the last one as it is.
-fn aligned<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
-    let width = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.chain([head[column].len()]).max().unwrap_or(0)
-    };
-    let widths: [usize; N] = std::array::from_fn(width);
-    let line = |cells: [&str; N]| {
-        let mut line = String::new();
-        for (cell, width) in cells.iter().zip(widths) {
-            let _ = write!(line, "{cell:width$}  ");
-        }
-        format!("{}\n", line.trim_end())
-    };
-    let rows = rows
-        .iter()
-        .map(|row| line(std::array::from_fn(|i| row[i].as_str())));
-    line(head) + &limited(rows)
+/// The table with its head, and as many lines as are shown.
+fn shown<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
+    let table = aligned(head, rows);
+    let (head, body) = table.split_at(table.find('\n').map_or(0, |end| end + 1));
+    let lines: Vec<_> = body.lines().map(|line| format!("{line}\n")).collect();
+    head.to_owned() + &limited(lines.into_iter())
 }
 
 fn limited(lines: impl ExactSizeIterator<Item = String>) -> String {

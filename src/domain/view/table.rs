@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::row::{Desired, Row};
 use super::{Split, View};
+use crate::domain::columns::aligned;
 use crate::domain::name::{Name, ServerId};
 use crate::domain::observed::Part;
 
@@ -105,29 +106,8 @@ impl fmt::Display for View {
             let [id, desired, served, observed, why] = line;
             [count.to_string(), id, desired, served, observed, why]
         });
-        let table: Vec<_> = std::iter::once(HEAD.map(str::to_owned))
-            .chain(body)
-            .collect();
-        f.write_str(&aligned(&table))
+        f.write_str(&aligned(HEAD, &body.collect::<Vec<_>>()))
     }
-}
-
-/// Columns as wide as their widest cell.
-fn aligned(table: &[[String; 6]]) -> String {
-    let width = |column: usize| {
-        let cells = table.iter().map(|line| line[column].chars().count());
-        cells.max().unwrap_or(0)
-    };
-    let widths: [usize; 6] = std::array::from_fn(width);
-    let mut text = String::new();
-    for line in table {
-        let cells = line.iter().zip(widths);
-        let padded = cells.map(|(cell, wide)| format!("{cell:<wide$}"));
-        let padded = padded.collect::<Vec<_>>().join("  ");
-        text += padded.trim_end();
-        text.push('\n');
-    }
-    text
 }
 
 impl fmt::Display for ServerState<'_> {

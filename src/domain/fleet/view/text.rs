@@ -1,10 +1,9 @@
 //! The same view as a table for a terminal.
 
-use std::fmt::Write as _;
-
 use jiff::Timestamp;
 
 use super::{NodeView, ReplicaView, RowView, View, WireVersion};
+use crate::domain::columns::aligned;
 use crate::domain::fleet::span;
 
 const REPLICA_COLUMNS: [&str; 3] = ["REPLICA", "NEWEST INDEX", "REPORT"];
@@ -29,7 +28,7 @@ impl View {
         let mut text = self.summary();
         text.push('\n');
         let replicas: Vec<_> = self.replicas.iter().map(ReplicaView::cells).collect();
-        write_table(&mut text, REPLICA_COLUMNS, &replicas);
+        text += &aligned(REPLICA_COLUMNS, &replicas);
         if !self.problems.is_empty() {
             text.push('\n');
         }
@@ -39,7 +38,7 @@ impl View {
         text.push('\n');
         let nodes = self.nodes.iter();
         let rows: Vec<_> = nodes.flat_map(|node| node.cells(self.at)).collect();
-        write_table(&mut text, ROW_COLUMNS, &rows);
+        text += &aligned(ROW_COLUMNS, &rows);
         if self.rows_left_out > 0 {
             let left_out = self.rows_left_out;
             text += &format!("{left_out} more rows: keep to some with node= and server=\n");
@@ -119,23 +118,4 @@ impl RowView {
 
 fn index(version: Option<&WireVersion>) -> String {
     version.map_or_else(|| NOTHING.to_owned(), |version| version.index.to_string())
-}
-
-/// Columns as wide as their widest cell, two spaces between.
-fn write_table<const N: usize>(text: &mut String, head: [&str; N], lines: &[[String; N]]) {
-    let mut widths = head.map(str::len);
-    for line in lines {
-        for (width, cell) in widths.iter_mut().zip(line) {
-            *width = cell.len().max(*width);
-        }
-    }
-    let head = head.map(str::to_owned);
-    for line in std::iter::once(&head).chain(lines) {
-        let begin = text.len();
-        for (cell, width) in line.iter().zip(widths) {
-            write!(text, "{cell:width$}  ").expect("a string takes every byte");
-        }
-        text.truncate(begin + text[begin..].trim_end().len());
-        text.push('\n');
-    }
 }
