@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::harness::consul::Consul;
 use crate::harness::process::{Output, run};
 use crate::harness::state_folder::{META, StateFolder};
-use crate::harness::tidegate::{Tidegate, consul_environment, tidegate};
+use crate::harness::tidegate::{Tidegate, consul_environment, consul_environment_as, tidegate};
 use crate::harness::trio::{SLOTS, Trio};
 use crate::harness::wait::eventually;
 use crate::kv_cases::{DRAINED, NOTICED_WITHIN, Story, key, set_up};
@@ -29,36 +29,20 @@ fn url(tidegate: &Tidegate) -> String {
     format!("http://{}", tidegate.http())
 }
 
-/// Runs it on this store, asking these replicas.
+/// Runs it on this store, asking this replica.
 fn accept(consul: &Consul, replica: &str, arguments: &[&str]) -> Output {
-    let common = [
-        "accept",
-        "--env",
-        "gprd",
-        "--kv",
-        "consul",
-        "--replica",
-        replica,
-    ];
-    tidegate(&[&common, arguments].concat(), &consul_environment(consul))
+    accept_in(&consul_environment(consul), replica, arguments)
 }
 
 /// Runs it with a token of its own.
 fn accept_as(consul: &Consul, secret: &str, replica: &str, arguments: &[&str]) -> Output {
-    let common = [
-        "accept",
-        "--env",
-        "gprd",
-        "--kv",
-        "consul",
-        "--replica",
-        replica,
-    ];
-    let environment = [
-        ("CONSUL_HTTP_ADDR".to_owned(), consul.url()),
-        ("CONSUL_HTTP_TOKEN".to_owned(), secret.to_owned()),
-    ];
-    tidegate(&[&common, arguments].concat(), &environment)
+    accept_in(&consul_environment_as(consul, secret), replica, arguments)
+}
+
+fn accept_in(environment: &[(String, String)], replica: &str, arguments: &[&str]) -> Output {
+    let common = ["accept", "--env", "gprd", "--kv", "consul"];
+    let all = [&common[..], &["--replica", replica], arguments].concat();
+    tidegate(&all, environment)
 }
 
 #[track_caller]
@@ -282,12 +266,7 @@ fn who_is_held_for_another_reason_is_told_what_to_do_instead() {
         r#"key_prefix "frontend/gprd/" { policy = "list" }"#,
     );
     let secret = consul.token_for(&["responder"]);
-    let environment = [
-        ("CONSUL_HTTP_ADDR".to_owned(), consul.url()),
-        ("CONSUL_HTTP_TOKEN".to_owned(), secret),
-    ];
-    let mut tidegate = Tidegate::launch(&["--kv", "consul"], &environment);
-    tidegate.await_ready();
+    let tidegate = Tidegate::start_as(&consul, &secret);
     let story = Story::with(consul, tidegate);
     story.consul.policy("responder", HIDDEN_BELOW);
     story.consul.kv_put(&key("canary-state"), "maint");

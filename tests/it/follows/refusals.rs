@@ -5,7 +5,7 @@ use std::thread;
 use super::commands::Place;
 use crate::harness::consul::Consul;
 use crate::harness::process::Output;
-use crate::harness::tidegate::{consul_environment, tidegate};
+use crate::harness::tidegate::{consul_environment, consul_environment_as, tidegate};
 
 /// Races until a conflict has been seen; nearly every one has some.
 const RACES_MAX: usize = 40;
@@ -97,10 +97,7 @@ fn a_token_that_may_only_read_ends_with_6_and_says_so() {
         r#"key_prefix "frontend/gprd/" { policy = "list" }"#,
     );
     let token = consul.token_for(&["reader"]);
-    let of_reader = [
-        ("CONSUL_HTTP_ADDR".to_owned(), consul.url()),
-        ("CONSUL_HTTP_TOKEN".to_owned(), token),
-    ];
+    let of_reader = consul_environment_as(&consul, &token);
     let read = tidegate(&["explain", "--env", "gprd", "web/a canary"], &of_reader);
     assert_eq!(read.code, Some(0), "it may read: {read:?}");
     for command in [&["canary", "--drain"][..], &["set", "drain", "web/a"]] {

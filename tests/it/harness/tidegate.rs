@@ -64,8 +64,16 @@ impl Tidegate {
 
     /// The same on a Consul agent, found and asked as Consul's own programs do.
     pub(crate) fn start_on(consul: &Consul) -> Self {
-        let environment = consul_environment(consul);
-        let mut tidegate = Self::launch(&["--kv", "consul"], &environment);
+        Self::start_in(&consul_environment(consul))
+    }
+
+    /// The same with a token of its own.
+    pub(crate) fn start_as(consul: &Consul, secret: &str) -> Self {
+        Self::start_in(&consul_environment_as(consul, secret))
+    }
+
+    fn start_in(environment: &[(String, String)]) -> Self {
+        let mut tidegate = Self::launch(&["--kv", "consul"], environment);
         tidegate.await_ready();
         tidegate
     }
@@ -388,12 +396,18 @@ pub(crate) fn tidegate_behind(
 
 /// Consul's documented variables for clients of this agent.
 pub(crate) fn consul_environment(consul: &Consul) -> Vec<(String, String)> {
-    let mut variables = vec![("CONSUL_HTTP_ADDR".to_owned(), consul.url())];
-    let token = consul
-        .token()
-        .map(|token| ("CONSUL_HTTP_TOKEN".to_owned(), token.to_owned()));
-    variables.extend(token);
-    variables
+    environment_with(consul, consul.token())
+}
+
+/// The same with a token of their own.
+pub(crate) fn consul_environment_as(consul: &Consul, secret: &str) -> Vec<(String, String)> {
+    environment_with(consul, Some(secret))
+}
+
+fn environment_with(consul: &Consul, token: Option<&str>) -> Vec<(String, String)> {
+    let token = token.map(|token| ("CONSUL_HTTP_TOKEN".to_owned(), token.to_owned()));
+    let address = ("CONSUL_HTTP_ADDR".to_owned(), consul.url());
+    std::iter::once(address).chain(token).collect()
 }
 
 /// The program, without the variables that the developer's shell may have set for it.

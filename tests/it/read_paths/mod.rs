@@ -14,6 +14,7 @@ use crate::harness::consul::loopback;
 use crate::harness::haproxy::{AgentServer, DEFAULTS, Haproxy, Version};
 use crate::harness::ports::Port;
 use crate::harness::process::Output;
+use crate::harness::prometheus::Prometheus;
 use crate::harness::state_folder::StateFolder;
 use crate::harness::tidegate::{Tidegate, tidegate};
 use crate::harness::wait::PATIENCE;
@@ -89,11 +90,13 @@ impl Fleet {
         nodes.map(flag).collect()
     }
 
-    /// The name of each node in full, as Prometheus has it, and its exporter.
-    pub(crate) fn exporters(&self) -> Vec<(String, SocketAddr)> {
-        let nodes = self.nodes.iter();
+    /// A Prometheus that scrapes them, each under its name in full.
+    pub(crate) fn prometheus(&self) -> Prometheus {
         let full = |node: &Node| format!("{}.example.org", node.haproxy.name());
-        nodes.map(|node| (full(node), node.exporter)).collect()
+        let names: Vec<_> = self.nodes.iter().map(full).collect();
+        let exporters = names.iter().zip(&self.nodes);
+        let exporters = exporters.map(|(name, node)| (name.as_str(), node.exporter));
+        Prometheus::start(&exporters.collect::<Vec<_>>())
     }
 }
 

@@ -12,12 +12,7 @@ const OLDER: &str = "--prometheus-matchers=naming=\"older\"";
 #[test]
 fn prometheus_tells_what_its_exporters_said_and_how_old_that_is() {
     let fleet = Fleet::start();
-    let exporters = fleet.exporters();
-    let named: Vec<_> = exporters
-        .iter()
-        .map(|(name, at)| (name.as_str(), *at))
-        .collect();
-    let prometheus = Prometheus::start(&named);
+    let prometheus = fleet.prometheus();
     let source = [format!("--prometheus={}", prometheus.url())];
     // Full names are joined with those of the polls: 6 rows, not 10.
     let blocked = fleet.run(&["precheck", "--stage", "cny"], &source);
@@ -58,12 +53,7 @@ fn prometheus_tells_what_its_exporters_said_and_how_old_that_is() {
 #[test]
 fn of_the_older_naming_only_what_it_says_is_taken() {
     let fleet = Fleet::start();
-    let exporters = fleet.exporters();
-    let named: Vec<_> = exporters
-        .iter()
-        .map(|(name, at)| (name.as_str(), *at))
-        .collect();
-    let prometheus = Prometheus::start(&named);
+    let prometheus = fleet.prometheus();
     let source = [
         format!("--prometheus={}", prometheus.url()),
         OLDER.to_owned(),

@@ -1,18 +1,12 @@
 //! A node that is taken away while Prometheus scrapes it.
 
-use crate::harness::prometheus::Prometheus;
 use crate::harness::wait::{PATIENCE, check, eventually};
 use crate::read_paths::Fleet;
 
 #[test]
 fn a_node_that_is_gone_blocks_until_its_polls_say_so_too() {
     let mut fleet = Fleet::start();
-    let exporters = fleet.exporters();
-    let named: Vec<_> = exporters
-        .iter()
-        .map(|(name, at)| (name.as_str(), *at))
-        .collect();
-    let prometheus = Prometheus::start(&named);
+    let prometheus = fleet.prometheus();
     let source = [format!("--prometheus={}", prometheus.url())];
     fleet.nodes[1].haproxy.stop();
     let main = ["precheck", "--stage", "main"];

@@ -117,12 +117,7 @@ fn rights_lost_below_a_rolled_up_name_hold_after_a_wait_at_the_latest() {
     let list = r#"key_prefix "frontend/gprd/" { policy = "list" }"#;
     consul.policy("responder", list);
     let secret = consul.token_for(&["responder"]);
-    let environment = [
-        ("CONSUL_HTTP_ADDR".to_owned(), consul.url()),
-        ("CONSUL_HTTP_TOKEN".to_owned(), secret),
-    ];
-    let mut tidegate = Tidegate::launch(&["--kv", "consul"], &environment);
-    tidegate.await_ready();
+    let tidegate = Tidegate::start_as(&consul, &secret);
     let story = Story::with(consul, tidegate);
     let hidden = r#" key_prefix "frontend/gprd/server-overrides/web/" { policy = "deny" }"#;
     story.consul.policy("responder", &format!("{list}{hidden}"));
