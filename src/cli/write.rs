@@ -50,7 +50,7 @@ pub(super) struct AuthorArgs {
 pub(super) struct WriteArgs {
     #[command(flatten)]
     author: AuthorArgs,
-    /// Knowingly against the guard of the settings; needs --reason.
+    /// Knowingly against the guard of the settings, or while they cannot be read whole; needs --reason.
     #[arg(long, requires = "reason")]
     force: bool,
     /// Show what would be written, and write nothing.
@@ -363,6 +363,7 @@ impl WriteArgs {
             (self.canary_alone, Flag::CanaryAlone),
             (self.second_zone, Flag::SecondZone),
             (self.now, Flag::Now),
+            (self.force, Flag::Force),
             (manner.ignores_deploys, Flag::IgnoreDeploymentCheck),
         ];
         given
