@@ -9,7 +9,9 @@ use crate::harness::tidegate::Tidegate;
 use crate::harness::wait::PATIENCE;
 
 mod changes;
+mod lost_answers;
 mod ramps;
+mod writers;
 
 /// Two main servers of which one has to stay, and a canary one.
 const SETTINGS: &str = r#"{"rails":{"unattended":true},
