@@ -3,9 +3,8 @@
 use std::thread;
 
 use super::commands::Place;
-use crate::harness::consul::Consul;
 use crate::harness::process::Output;
-use crate::harness::tidegate::{consul_environment, consul_environment_as, tidegate};
+use crate::harness::tidegate::tidegate;
 
 /// Races until a conflict has been seen; nearly every one has some.
 const RACES_MAX: usize = 40;
@@ -66,52 +65,6 @@ fn an_environment_that_nobody_set_up_is_not_written_to() {
     let other = tidegate(&["canary", "--gstg", "--drain", "--kv", &kv], &[]);
     check("gstg", &other, 1, "tidegate init");
     assert!(!folder.join("frontend/gstg/canary-state").exists());
-}
-
-#[test]
-fn a_store_out_of_reach_ends_with_6() {
-    let mut consul = Consul::dev();
-    let environment = consul_environment(&consul);
-    consul.kill();
-    for command in [
-        &["init"][..],
-        &["canary", "--drain"],
-        &["set", "drain", "web/a"],
-        &["clear", "web/a"],
-    ] {
-        let output = tidegate(&[command, &["--env", "gprd"]].concat(), &environment);
-        check(&command.join(" "), &output, 6, "the store: ");
-    }
-}
-
-#[test]
-fn a_token_that_may_only_read_ends_with_6_and_says_so() {
-    let consul = Consul::dev_with_acl();
-    let of_root = consul_environment(&consul);
-    let init = tidegate(&["init", "--env", "gprd"], &of_root);
-    assert_eq!(init.code, Some(0), "{init:?}");
-    let meta = consul.kv_get("frontend/gprd/_meta");
-
-    consul.policy(
-        "reader",
-        r#"key_prefix "frontend/gprd/" { policy = "list" }"#,
-    );
-    let token = consul.token_for(&["reader"]);
-    let of_reader = consul_environment_as(&consul, &token);
-    let read = tidegate(&["explain", "--env", "gprd", "web/a canary"], &of_reader);
-    assert_eq!(read.code, Some(0), "it may read: {read:?}");
-    for command in [&["canary", "--drain"][..], &["set", "drain", "web/a"]] {
-        let output = tidegate(&[command, &["--env", "gprd"]].concat(), &of_reader);
-        check(&command.join(" "), &output, 6, "ermission denied");
-    }
-    let of_nobody = [("CONSUL_HTTP_ADDR".to_owned(), consul.url())];
-    let output = tidegate(&["canary", "--gprd", "--drain"], &of_nobody);
-    assert_eq!(output.code, Some(6), "without a token: {output:?}");
-    assert_eq!(
-        consul.kv_get("frontend/gprd/_meta"),
-        meta,
-        "nothing was written"
-    );
 }
 
 /// Several writers at once, each with a weight of its own for the same server.

@@ -12,8 +12,30 @@ fn consul(place: &Place) -> &Consul {
     }
 }
 
-/// Drains the canary on this way, and expects that to be one change, after so many tries.
-fn check(treat: fn(usize) -> Treat, tries: usize) {
+/// What becomes of a command's transactions, and how many it sends.
+type Case = (&'static str, fn(usize) -> Treat, usize);
+
+const CASES: [Case; 4] = [
+    ("applied, and not sent again", |_| Treat::LoseAnswer, 1),
+    (
+        "never arrived, and sent again",
+        |number| [Treat::Hold, Treat::Pass][number - 1],
+        2,
+    ),
+    (
+        "late, so that the repeated one does not count",
+        |number| [Treat::Hold, Treat::PassAfterHeld][number - 1],
+        2,
+    ),
+    (
+        "after the repeated one, and changes nothing",
+        |number| [Treat::Hold, Treat::PassBeforeHeld][number - 1],
+        2,
+    ),
+];
+
+/// Drains the canary on this way, and expects that to be one change.
+fn check((what, treat, tries): Case) {
     let place = Place::consul();
     set_up(&place);
     let (generation, records) = (place.generation(), history(&place, &[]).len());
@@ -21,50 +43,21 @@ fn check(treat: fn(usize) -> Treat, tries: usize) {
     let drain = ["canary", "--gprd", "--drain", "--reason", "r"];
     let output = tidegate(&drain, &between.environment());
     expect(&output, 0, &["written to gprd"]);
-    assert_eq!(between.transactions(), tries, "{output:?}");
-    assert_eq!(place.generation(), generation + 1);
-    assert_eq!(place.json("canary-state")["state"], "drain");
+    assert_eq!(between.transactions(), tries, "{what}: {output:?}");
+    assert_eq!(place.generation(), generation + 1, "{what}");
+    assert_eq!(place.json("canary-state")["state"], "drain", "{what}");
     let records = history(&place, &[]).len() - records;
-    assert_eq!(records, 1, "one record");
+    assert_eq!(records, 1, "{what}: one record");
 }
 
 #[test]
-fn one_that_was_applied_is_not_sent_again() {
-    check(|_| Treat::LoseAnswer, 1);
-}
-
-#[test]
-fn one_that_never_arrived_is_sent_again() {
-    check(
-        |number| match number {
-            1 => Treat::Hold,
-            _ => Treat::Pass,
-        },
-        2,
-    );
-}
-
-/// The first one arrives when the second one is on its way already.
-#[test]
-fn one_that_arrives_late_counts_and_the_repeated_one_does_not() {
-    check(
-        |number| match number {
-            1 => Treat::Hold,
-            _ => Treat::PassAfterHeld,
-        },
-        2,
-    );
-}
-
-#[test]
-fn one_that_arrives_after_the_repeated_one_changes_nothing() {
-    check(
-        |number| match number {
-            1 => Treat::Hold,
-            _ => Treat::PassBeforeHeld,
-        },
-        2,
-    );
+fn each_is_found_out_and_applied_once() {
+    // Side by side: each waits for an answer that does not come.
+    std::thread::scope(|scope| {
+        for case in CASES {
+            scope.spawn(move || check(case));
+        }
+    });
 }
 
 /// Somebody else's change came in between: the late one must not go over it.
