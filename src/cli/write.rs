@@ -57,7 +57,7 @@ pub(super) struct WriteArgs {
     /// Show what would be written, and write nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask.
+    /// Do not ask. Without a terminal nobody is asked, and set, clear and undo need it.
     #[arg(long, short)]
     yes: bool,
     /// Wait until every node that polls an affected server was told; at most so long.

@@ -9,7 +9,7 @@ use rand::RngExt as _;
 use super::checks::check_guard;
 use super::plan;
 use super::{Manner, Proposal, Standing, WriteArgs};
-use crate::cli::ask::{ask, confirm, has_terminal, tell};
+use crate::cli::ask::{NO_TERMINAL, ask, confirm, has_terminal, tell};
 use crate::cli::commit::{About, Places, Progress, write};
 use crate::cli::look::Look;
 use crate::cli::{Exit, Failure, print};
@@ -88,10 +88,13 @@ impl<'a> Writing<'a> {
         print(&format!("{plan}{keys}"))?;
         self.consent(standing, verdict)?;
         let args = self.args;
-        if self.manner.asks && !args.yes && !args.dry_run && has_terminal() {
-            confirm("Write this?")?;
+        if !self.manner.asks || args.yes || args.dry_run {
+            return Ok(());
         }
-        Ok(())
+        if !has_terminal() {
+            return Err(Failure::new(Exit::Usage, NO_TERMINAL));
+        }
+        confirm("Write this?")
     }
 
     /// Has the sentence typed that a refusal asks for, and fails with what is still refused.

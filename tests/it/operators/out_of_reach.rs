@@ -21,9 +21,9 @@ const WRITING: [&[&str]; 11] = [
     &["canary", "--ready", NOBODY, "--slowly"],
     &["canary", "--hold", NOBODY],
     &["canary", "--resume", NOBODY],
-    &["set", "ready", "web/a", NOBODY],
-    &["clear", "web/b", NOBODY],
-    &["undo", CHANGE, NOBODY],
+    &["set", "ready", "web/a", "--yes", NOBODY],
+    &["clear", "web/b", "--yes", NOBODY],
+    &["undo", CHANGE, "--yes", NOBODY],
     &["deploy", "start", "cny", NOBODY],
     &["deploy", "finish", "main", NOBODY],
     &["accept", "--yes", "--force", NOBODY],
@@ -57,7 +57,7 @@ impl Scene {
         done(&["init"]);
         consul.kv_put("frontend/gprd/settings", SETTINGS);
         consul.kv_put("frontend/gprd/group-states/main", "ready");
-        let change = id(&done(&["set", "drain", "web/b"]));
+        let change = id(&done(&["set", "drain", "web/b", "--yes"]));
         done(&["deploy", "start", "main"]);
         Self { consul, change }
     }

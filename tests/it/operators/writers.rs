@@ -35,8 +35,8 @@ fn of_two_changes_of_one_key_one_wins_and_the_other_ends_with_5() {
     let place = Place::consul();
     set_up(&place);
     let generation = place.generation();
-    let drain = ["set", "drain", "web/a", "--by", "loser"];
-    let output = overtaken(&place, &drain, &["set", "40%", "web/a"]);
+    let drain = ["set", "drain", "web/a", "--by", "loser", "--yes"];
+    let output = overtaken(&place, &drain, &["set", "40%", "web/a", "--yes"]);
     let text =
         "somebody else wrote meanwhile, and changed server-overrides/web/a; nothing was written";
     expect(&output, 5, &[text]);
@@ -51,7 +51,7 @@ fn a_change_of_other_keys_is_no_conflict() {
     let place = Place::consul();
     set_up(&place);
     let generation = place.generation();
-    let drain = ["set", "drain", "web/a"];
+    let drain = ["set", "drain", "web/a", "--yes"];
     let output = overtaken(&place, &drain, &["canary", "--drain"]);
     let texts = [
         "note: somebody else wrote meanwhile: looking again",
@@ -69,13 +69,13 @@ fn what_somebody_elses_change_leaves_too_little_for_is_refused() {
     let place = Place::consul();
     set_up(&place);
     place.done(&["set", "drain", "web/a"]);
-    let drain = ["set", "drain", "web/b"];
-    let output = overtaken(&place, &drain, &["set", "drain", "web/c"]);
+    let drain = ["set", "drain", "web/b", "--yes"];
+    let output = overtaken(&place, &drain, &["set", "drain", "web/c", "--yes"]);
     expect(&output, 3, &["floor: web: ", "nothing was written"]);
     assert_eq!(place.get("server-overrides/web/b"), None);
     // And so is what counts before it since.
     let drain = ["canary", "--drain"];
-    let output = overtaken(&place, &drain, &["set", "ready", "web/cny"]);
+    let output = overtaken(&place, &drain, &["set", "ready", "web/cny", "--yes"]);
     expect(
         &output,
         3,

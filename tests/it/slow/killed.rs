@@ -8,7 +8,7 @@ use crate::harness::tidegate::consul_environment;
 use crate::harness::wait::let_pass;
 use crate::operators::killed::{SET, complete, parts_written, set_up_many, start};
 
-/// How many moments, over the time that the command takes and a little more.
+/// How many moments, over twice the time that the command takes: this machine may be slower then.
 const MOMENTS: u32 = 40;
 
 #[test]
@@ -32,7 +32,7 @@ fn at_whatever_moment_a_command_is_killed_each_part_is_whole_or_not_there() {
         set_up_many(&place);
         let folder = Folder::new("killed");
         let mut command = start(&folder, &consul_environment(consul));
-        let_pass(whole * moment * 11 / (10 * MOMENTS));
+        let_pass(whole * moment * 2 / MOMENTS);
         command.kill();
         // What it has sent is applied whether it lives or not.
         let_pass(Duration::from_millis(20));
