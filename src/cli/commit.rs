@@ -44,6 +44,32 @@ pub(super) struct About {
     pub(super) trace: Option<String>,
 }
 
+/// Why a change is not, or not known to be, written as a whole.
+#[derive(Debug)]
+pub(super) struct Unwritten {
+    pub(super) failure: Failure,
+    /// How many of its parts are written.
+    pub(super) parts: usize,
+    /// Whether the next part may be, now or later.
+    pub(super) unknown: bool,
+}
+
+impl From<Unwritten> for Failure {
+    fn from(unwritten: Unwritten) -> Self {
+        unwritten.failure
+    }
+}
+
+impl Unwritten {
+    pub(super) fn new(failure: impl Into<Failure>, unknown: bool) -> Self {
+        Self {
+            failure: failure.into(),
+            parts: 0,
+            unknown,
+        }
+    }
+}
+
 /// Writes the parts one after the other, each as it was looked at in this listing: somebody else's
 /// write between them ends it. Returns the last generation.
 pub(super) async fn write<K: Kv>(
@@ -52,9 +78,9 @@ pub(super) async fn write<K: Kv>(
     listing: &Listing,
     parts: &[Vec<Edit>],
     about: &About,
-) -> Result<Generation, Failure> {
+) -> Result<Generation, Unwritten> {
     let mut generation = Generation::read(listing)
-        .map_err(|error| Failure::new(Exit::Refused, error.to_string()))?;
+        .map_err(|error| Unwritten::new(Failure::new(Exit::Refused, error.to_string()), false))?;
     let mut sentinel = listing.entries.get(META).map(|entry| entry.modify_index);
     for (number, edits) in parts.iter().enumerate() {
         generation = generation.next();
@@ -86,7 +112,7 @@ pub(super) async fn write<K: Kv>(
         let operations = operations(places.prefix, edits, sentinel, meta, &proof);
         let index = commit(kv, &operations, &proof)
             .await
-            .map_err(|failure| partly(failure, number, parts.len(), &about.change))?;
+            .map_err(|unwritten| partly(unwritten, number, parts.len(), &about.change))?;
         sentinel = Some(index);
     }
     Ok(generation)
@@ -105,7 +131,7 @@ pub(super) async fn commit<K: Kv>(
     kv: &K,
     operations: &[Operation],
     proof: &Proof,
-) -> Result<u64, Failure> {
+) -> Result<u64, Unwritten> {
     let begin = clock::moment();
     let mut unknown = None;
     loop {
@@ -113,15 +139,16 @@ pub(super) async fn commit<K: Kv>(
             Ok(Outcome::Committed { index }) => return Ok(index),
             Ok(Outcome::Conflict { key }) => {
                 // The one that got no answer may have been applied since.
-                return match (unknown, applied(kv, proof).await?) {
-                    (Some(_), Some(index)) => Ok(index),
-                    _ => Err(conflict(key)),
+                return match (unknown, applied(kv, proof).await) {
+                    (Some(_), Ok(Some(index))) => Ok(index),
+                    (_, Ok(_)) => Err(Unwritten::new(conflict(key), false)),
+                    (unknown, Err(error)) => Err(Unwritten::new(error, unknown.is_some())),
                 };
             }
             Err(KvError::OutcomeUnknown(error)) => error,
             // It was not written this time; an earlier one may be.
             Err(KvError::Unreachable(error)) if unknown.is_some() => error,
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(Unwritten::new(error, unknown.is_some())),
         };
         if let Ok(Some(index)) = applied(kv, proof).await {
             return Ok(index);
@@ -131,7 +158,7 @@ pub(super) async fn commit<K: Kv>(
                 "the store: {error}. It is not written so far, and may still be: look with \
                  `tidegate history` before you repeat it"
             );
-            return Err(Failure::new(Exit::Unreachable, text));
+            return Err(Unwritten::new(Failure::new(Exit::Unreachable, text), true));
         }
         unknown = Some(error);
         sleep(OUTCOME_EVERY).await;
@@ -151,17 +178,24 @@ fn conflict(key: Option<String>) -> Failure {
     Failure::new(Exit::Conflict, text)
 }
 
-fn partly(failure: Failure, written: usize, of: usize, change: &str) -> Failure {
+fn partly(unwritten: Unwritten, written: usize, of: usize, change: &str) -> Unwritten {
     if written == 0 {
-        return failure;
+        return unwritten;
     }
+    let Unwritten {
+        failure, unknown, ..
+    } = unwritten;
     let text = failure
         .text
         .replace("nothing was written", "nothing more was written");
     let text = format!(
         "{text}\n{written} of {of} parts are written: `tidegate undo {change}` takes them back"
     );
-    Failure::new(failure.exit, text)
+    Unwritten {
+        failure: Failure::new(failure.exit, text),
+        parts: written,
+        unknown,
+    }
 }
 
 fn operations(

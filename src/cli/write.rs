@@ -17,6 +17,7 @@ use clap::builder::NonEmptyStringValueParser;
 use self::checks::{Overrides, check_guard, differing, overrides};
 pub(super) use self::standing::Standing;
 pub(super) use self::ttl::TtlArgs;
+use super::announce;
 use super::ask::{ask, confirm, has_terminal};
 use super::commit::{About, EDIT_OPERATIONS_MAX, Places, trim, write};
 use super::look::Look;
@@ -26,7 +27,8 @@ use crate::domain::change::{Edit, applied, parts};
 use crate::domain::directive::{Author, Desired, Directive};
 use crate::domain::key::{DirectiveKey, Scope};
 use crate::domain::name::Name;
-use crate::domain::rails::{self, Consent, Flag, Override, Rail, Verdict, evaluate};
+use crate::domain::rails::{self, Consent, Flag, Override, PlanRow, Rail, Verdict, evaluate};
+use crate::domain::sentinel::Generation;
 use crate::domain::snapshot::Snapshot;
 use crate::kv::Kv as _;
 
@@ -252,19 +254,37 @@ impl WriteArgs {
             history: &context.history,
         };
         let writing = write(&context.source, &places, &standing.listing, &all, &about);
-        let generation = context.block_on(writing)?;
+        let written = context.block_on(writing);
+        let announcing = announce::change(context, &about, (&all, &rows), &written);
+        let outcome = written
+            .map_err(Failure::from)
+            .and_then(|generation| self.finish(look, &standing, &all, (&about, &rows), generation));
+        announcing.finish(context);
+        outcome
+    }
+
+    /// What comes after the writing: old history goes, it is read back, and waited for.
+    fn finish(
+        &self,
+        look: &Look,
+        standing: &Standing,
+        all: &[Vec<Edit>],
+        (about, rows): (&About, &[PlanRow]),
+        generation: Generation,
+    ) -> Result<(), Failure> {
+        let context = &look.context;
         let keep = &standing.snapshot.settings.rails.history;
         if let Err(error) = context.block_on(trim(&context.source, &context.history, keep)) {
             super::ask::tell(&format!("note: old history was not taken away: {error}\n"));
         }
-        read_back(look, &all)?;
+        read_back(look, all)?;
         let id = &about.change;
         print(&format!(
             "written to {} as generation {generation}; to take it back: tidegate undo {id}\n",
             context.environment
         ))?;
         match self.wait {
-            Some(limit) => wait::converged(look, &rows, generation, limit),
+            Some(limit) => wait::converged(look, rows, generation, limit),
             None => Ok(()),
         }
     }
@@ -445,7 +465,7 @@ fn read_back(look: &Look, all: &[Vec<Edit>]) -> Result<(), Failure> {
 }
 
 /// The command as it was called, for the history. No flag takes a secret.
-fn command_line() -> String {
+pub(super) fn command_line() -> String {
     let mut words = env::args_os().map(|word| word.to_string_lossy().into_owned());
     let program = words.next().unwrap_or_default();
     let program = program.rsplit('/').next().unwrap_or_default().to_owned();
@@ -457,7 +477,7 @@ fn command_line() -> String {
 }
 
 /// W3C trace context of who called, if it is one.
-fn trace() -> Option<String> {
+pub(super) fn trace() -> Option<String> {
     let text = env::var("TRACEPARENT").ok()?;
     let form = [2, 32, 16, 2];
     let parts: Vec<_> = text.split('-').collect();
