@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::look::LookArgs;
+use super::selector::{self, SelectorArgs};
 use super::status::{json, span};
 use super::{Exit, Failure, print};
 use crate::config::Flags;
@@ -16,6 +17,8 @@ pub(super) struct Precheck {
     /// What is deployed.
     #[arg(long, value_enum)]
     stage: StageName,
+    #[command(flatten)]
+    selector: SelectorArgs,
     #[command(flatten)]
     common: Common,
 }
@@ -55,7 +58,8 @@ enum Output {
 
 impl Precheck {
     pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
-        let view = self.common.look.open(flags)?.view(None);
+        let selector = self.selector.read()?;
+        let view = selector::look(&self.common.look.open(flags)?, selector.as_ref())?;
         let stage = match self.stage {
             StageName::Main => Stage::Main,
             StageName::Cny => Stage::Cny,
@@ -76,7 +80,7 @@ impl Precheck {
 
 impl Gate {
     pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
-        let view = self.common.look.open(flags)?.view(None);
+        let view = self.common.look.open(flags)?.view();
         let answer = Answer::new(&view, self.common.max_age);
         print(&match self.common.output {
             Output::Table => answer.to_string(),

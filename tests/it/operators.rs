@@ -6,10 +6,11 @@ use serde_json::Value;
 use crate::follows::commands::Place;
 use crate::harness::process::Output;
 use crate::harness::tidegate::Tidegate;
-use crate::harness::wait::PATIENCE;
+use crate::harness::wait::{PATIENCE, check, eventually};
 
 mod announce;
 mod changes;
+mod diff;
 mod ramps;
 
 /// Two main servers of which one has to stay, and a canary one.
