@@ -198,7 +198,7 @@ impl Canary {
     /// The block for chat, and how to go on.
     fn show(&self, flags: &Flags) -> Result<(), Failure> {
         let look: Look = self.look.open(flags)?;
-        let view = look.view(None);
+        let view = look.view();
         something(&view)?;
         print(&chatops(view.rows.iter().filter(|row| row.canary)))?;
         print("to change it: --ready, --drain, --maint, --disable, --slowly\n")

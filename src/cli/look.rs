@@ -68,8 +68,8 @@ impl LookArgs {
 
 impl Look {
     /// Asks everybody. Whoever does not answer is named in the view.
-    pub(super) fn view(&self, filter: Option<&str>) -> View {
-        self.context.block_on(self.look(filter))
+    pub(super) fn view(&self) -> View {
+        self.context.block_on(self.look())
     }
 
     /// Waits on the same runtime.
@@ -77,21 +77,18 @@ impl Look {
         self.context.block_on(async { sleep(span).await });
     }
 
-    async fn look(&self, filter: Option<&str>) -> View {
+    async fn look(&self) -> View {
         let (snapshot, (fleet, mut missing), observation) =
             tokio::join!(self.snapshot(), self.fleet(), observe(&self.config.observe),);
         let snapshot = snapshot.map_err(|why| {
             let what = "the store".to_owned();
             missing.insert(0, Missing { what, why });
         });
-        let roles = &self.config.observe.roles;
         View::new(Parts {
             snapshot: snapshot.as_ref().ok(),
             fleet: fleet.as_ref(),
             observation,
             missing,
-            role: &|node| roles.of(node).cloned(),
-            filter,
             now: clock::now(),
         })
     }

@@ -11,6 +11,7 @@ mod commit;
 mod completions;
 mod context;
 mod deploy;
+mod diff;
 mod explain;
 mod failure;
 mod forget;
@@ -21,6 +22,7 @@ mod look;
 mod man;
 mod precheck;
 mod replica;
+mod selector;
 mod serve;
 mod set;
 mod status;
@@ -79,10 +81,23 @@ enum Command {
     /// Show the states of servers: how many nodes of a role have each.
     ///
     /// A line is the number of nodes, their role, backend/server and the state; two lines for one
-    /// server mean that its state is split. The role comes from the setting observe.roles, and is
-    /// `-` when nobody says. The state is HAProxy's own word when --prometheus or --stats is given,
+    /// server mean that its state is split. The role comes from the key `settings` (nodes), and is
+    /// `-` when it does not say. The state is HAProxy's own word when --prometheus or --stats is given,
     /// otherwise what was served.
     Get(get::Get),
+    /// Show what differs: rows from what is desired of them, or a change from what stands now.
+    ///
+    /// Without an id: the rows that were not told the newest listing, were told something else than
+    /// what is desired, or do not follow it in HAProxy; with who asked for it, since when, and why.
+    /// Rows whose word is not known are not compared: precheck blocks on them.
+    ///
+    /// diff ID: the keys of that change that are no longer as it left them. diff ID..ID: the keys
+    /// that are others after the second change than after the first, whoever wrote them. Ids stand
+    /// in `tidegate history`.
+    ///
+    /// Ends with 10 when there is a difference, with 0 when there is none, and with 1 when there is
+    /// none among what could be seen, and something could not be asked.
+    Diff(diff::Diff),
     /// Say whether a deploy may go on, by HAProxy's own word.
     ///
     /// UP, MAINT and servers without a check pass; DRAIN, DOWN and whatever is not known block, and
@@ -105,7 +120,7 @@ enum Command {
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage, or nothing matched; \
     3 refused; 4 a precheck or the gate says no; 5 somebody else wrote meanwhile; 6 the store is out of reach; \
-    7 written, and not applied in time.";
+    7 written, and not applied in time; 10 differences were found.";
 
 /// The settings that the commands other than `serve` take as flags.
 const STORE_FLAGS: [&str; 5] = [
@@ -128,8 +143,8 @@ const ANNOUNCE: &str = "announce.";
 const WRITING: [&str; 6] = ["init", "canary", "set", "clear", "undo", "accept"];
 
 /// The commands that look at the fleet and at HAProxy.
-const LOOKING: [&str; 8] = [
-    "canary", "set", "clear", "undo", "status", "get", "precheck", "gate",
+const LOOKING: [&str; 9] = [
+    "canary", "set", "clear", "undo", "status", "get", "diff", "precheck", "gate",
 ];
 
 /// Parses and runs one command.
@@ -157,6 +172,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
         Command::Deploy(deploy) => deploy.run(&flags),
         Command::Status(status) => status.run(&flags),
         Command::Get(get) => get.run(&flags),
+        Command::Diff(diff) => diff.run(&flags),
         Command::Precheck(precheck) => precheck.run(&flags),
         Command::Gate(gate) => gate.run(&flags),
         Command::Accept(accept) => accept.run(&flags),

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::ask::tell;
 use super::look::LookArgs;
+use super::selector::{self, SelectorArgs};
 use super::status::{json, span};
 use super::{Exit, Failure, print};
 use crate::config::Flags;
@@ -18,6 +19,8 @@ pub(super) struct Precheck {
     /// What is deployed.
     #[arg(long, value_enum)]
     stage: StageName,
+    #[command(flatten)]
+    selector: SelectorArgs,
     #[command(flatten)]
     common: Common,
 }
@@ -57,7 +60,8 @@ enum Output {
 
 impl Precheck {
     pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
-        let view = self.common.look.open(flags)?.view(None);
+        let selector = self.selector.read()?;
+        let view = selector::look(&self.common.look.open(flags)?, selector.as_ref())?;
         let stage = match self.stage {
             StageName::Main => Stage::Main,
             StageName::Cny => Stage::Cny,
@@ -79,7 +83,7 @@ impl Precheck {
 
 impl Gate {
     pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
-        let view = self.common.look.open(flags)?.view(None);
+        let view = self.common.look.open(flags)?.view();
         let answer = Answer::new(&view, self.common.max_age);
         print(&match self.common.output {
             Output::Table => answer.to_string(),

@@ -16,6 +16,7 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
 use self::checks::{Overrides, check_guard, differing, overrides};
+pub(super) use self::plan::shown as listed;
 pub(super) use self::standing::Standing;
 pub(super) use self::ttl::TtlArgs;
 pub(super) use self::writing::Writing;

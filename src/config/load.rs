@@ -114,7 +114,6 @@ impl Loader {
         let matchers = self.pick("observe.prometheus_matchers", observe::matchers);
         let node_label = self.pick("observe.node_label", observe::label);
         let stats = self.pick("observe.stats", observe::stats);
-        let roles = self.pick("observe.roles", observe::roles);
         ObserveConfig {
             prometheus: url.map(|url| PrometheusSource {
                 url,
@@ -122,7 +121,6 @@ impl Loader {
                 node_label,
             }),
             stats: stats.unwrap_or_default(),
-            roles: roles.unwrap_or_default(),
         }
     }
 

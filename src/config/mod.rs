@@ -21,7 +21,7 @@ pub use announce::{Form, Receiver, ReceiverAddress, url as announce_url};
 pub use errors::{ConfigError, ConfigErrors, Origin};
 pub use flags::Flags;
 pub use layers::{FILE_BYTES_MAX, Given};
-pub use observe::{ObserveConfig, Roles};
+pub use observe::ObserveConfig;
 pub use peers::replica_url;
 
 mod announce;

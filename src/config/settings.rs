@@ -69,7 +69,7 @@ pub enum Kind {
 pub const SLOT_BYTES_MAX: usize = 32;
 
 /// All settings, in the order of the documentation.
-pub const SETTINGS: [Setting; 27] = [
+pub const SETTINGS: [Setting; 26] = [
     Setting {
         key: "environment",
         flag: "env",
@@ -283,15 +283,6 @@ pub const SETTINGS: [Setting; 27] = [
         doc: "The stats socket of a node: unix:/PATH or HOST:PORT.",
     },
     Setting {
-        key: "observe.roles",
-        flag: "role",
-        variable: "TIDEGATE_OBSERVE_ROLES",
-        value_name: "ROLE=BEGIN",
-        default: Default::Implied("none"),
-        kind: Kind::Pairs,
-        doc: "What nodes are for, by how their names begin, such as main=haproxy-main-.",
-    },
-    Setting {
         key: "announce.urls",
         flag: "announce-url",
         variable: "TIDEGATE_ANNOUNCE_URLS",
@@ -385,7 +376,6 @@ mod tests {
             // A flag is given once for each peer; commands have the words of their tables.
             let flag = match name {
                 "peers" => "peer",
-                "observe.roles" => "role",
                 "announce.urls" => "announce.url",
                 "announce.token_files" => "announce.token_file",
                 name => name

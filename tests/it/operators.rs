@@ -7,10 +7,11 @@ use crate::follows::WRITTEN;
 use crate::follows::commands::Place;
 use crate::harness::process::Output;
 use crate::harness::tidegate::Tidegate;
-use crate::harness::wait::PATIENCE;
+use crate::harness::wait::{PATIENCE, check, eventually};
 
 mod announce;
 mod changes;
+mod diff;
 mod guard;
 pub(crate) mod killed;
 mod lost_answers;
