@@ -10,6 +10,7 @@ mod commit;
 mod completions;
 mod context;
 mod deploy;
+mod environment;
 mod explain;
 mod failure;
 mod forget;
@@ -29,7 +30,7 @@ mod write;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 
-use clap::{Arg, ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub use failure::{Exit, Failure};
 
@@ -108,7 +109,7 @@ const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage, or nothin
 
 /// The settings that the commands other than `serve` take as flags.
 const STORE_FLAGS: [&str; 5] = [
-    "environment",
+    environment::ENVIRONMENT,
     "root",
     "kv",
     "consul.login_method",
@@ -116,7 +117,7 @@ const STORE_FLAGS: [&str; 5] = [
 ];
 
 /// The settings that say where this machine's replica is.
-const REPLICA_FLAGS: [&str; 2] = ["environment", "http.listen"];
+const REPLICA_FLAGS: [&str; 2] = [environment::ENVIRONMENT, "http.listen"];
 
 /// How the settings begin that say where HAProxy's own word comes from.
 const OBSERVE: &str = "observe.";
@@ -143,7 +144,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
         Command::Init(init) => init.run(&flags),
         Command::Explain(explain) => explain.run(&flags),
         Command::CheckConfig(check) => check.run(&flags),
-        Command::Canary(canary) => canary.run(flags),
+        Command::Canary(canary) => canary.run(&flags),
         Command::Set(set) => set.run(&flags),
         Command::Clear(clear) => clear.run(&flags),
         Command::Undo(undo) => undo.run(&flags),
@@ -164,29 +165,31 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
 fn command() -> clap::Command {
     let mut command = Cli::command();
     // The service asks no HAProxy.
-    let of_serve = Flags::args().filter(|arg| !arg.get_id().as_str().starts_with(OBSERVE));
-    command = command.mut_subcommand("serve", |c| c.args(of_serve));
-    command = command.mut_subcommand("check-config", |c| c.args(Flags::args()));
+    let served = |key: &str| !key.starts_with(OBSERVE);
+    command = command.mut_subcommand("serve", |c| with_flags(c, served));
+    command = command.mut_subcommand("check-config", |c| with_flags(c, |_| true));
+    let of_the_store = |key: &str| STORE_FLAGS.contains(&key);
     for name in ["init", "explain", "history"] {
-        let of_the_store = Flags::args().filter(|arg| STORE_FLAGS.contains(&arg.get_id().as_str()));
-        command = command.mut_subcommand(name, |c| c.args(of_the_store));
+        command = command.mut_subcommand(name, |c| with_flags(c, of_the_store));
     }
-    let both = STORE_FLAGS.into_iter().chain(["http.listen"]);
-    let both = both.collect::<Vec<_>>();
-    let of_both = Flags::args().filter(|arg| both.contains(&arg.get_id().as_str()));
-    command = command.mut_subcommand("accept", |c| c.args(of_both));
-    let observes = |arg: &Arg| arg.get_id().as_str().starts_with(OBSERVE);
-    let looks = |arg: &Arg| both.contains(&arg.get_id().as_str()) || observes(arg);
-    let of_a_look = || Flags::args().filter(looks);
+    let of_both = |key: &str| of_the_store(key) || key == "http.listen";
+    command = command.mut_subcommand("accept", |c| with_flags(c, of_both));
+    let of_a_look = |key: &str| of_both(key) || key.starts_with(OBSERVE);
     for name in LOOKING {
-        command = command.mut_subcommand(name, |c| c.args(of_a_look()));
+        command = command.mut_subcommand(name, |c| with_flags(c, of_a_look));
     }
     command = command.mut_subcommand("deploy", |deploy| {
-        let deploy = deploy.mut_subcommand("start", |c| c.args(of_a_look()));
-        deploy.mut_subcommand("finish", |c| c.args(of_a_look()))
+        let deploy = deploy.mut_subcommand("start", |c| with_flags(c, of_a_look));
+        deploy.mut_subcommand("finish", |c| with_flags(c, of_a_look))
     });
-    let of_a_replica = Flags::args().filter(|arg| REPLICA_FLAGS.contains(&arg.get_id().as_str()));
-    command.mut_subcommand("forget", |c| c.args(of_a_replica))
+    let of_a_replica = |key: &str| REPLICA_FLAGS.contains(&key);
+    command.mut_subcommand("forget", |c| with_flags(c, of_a_replica))
+}
+
+/// A command with the flags of these settings. All of them name an environment.
+fn with_flags(command: clap::Command, takes: impl Fn(&str) -> bool) -> clap::Command {
+    let settings = Flags::args().filter(|arg| takes(arg.get_id().as_str()));
+    command.args(settings).args(environment::args())
 }
 
 /// Of the subcommand, or of a subcommand of it.
@@ -197,7 +200,7 @@ fn innermost(matches: &ArgMatches) -> &ArgMatches {
 }
 
 fn flags(matches: &ArgMatches) -> Flags {
-    Flags::from_matches(matches)
+    environment::named_in(matches, Flags::from_matches(matches))
 }
 
 /// Writes to standard output. A reader that has gone is no error.

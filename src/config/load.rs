@@ -1,5 +1,6 @@
 //! From texts to a configuration: each value by itself, then what must hold between them.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use super::layers::{Given, gather};
 use super::settings::{Default, Kind, SETTINGS, SLOT_BYTES_MAX, Setting};
 use super::{
     AgentConfig, Config, HttpConfig, LogConfig, LogFormat, ObserveConfig, PeerAddress, Role,
-    Sources, observe, peers,
+    Sources, environments, observe, peers,
 };
 use crate::domain::key::Prefix;
 use crate::domain::name::Name;
@@ -48,8 +49,7 @@ struct Loader {
 impl Loader {
     /// Every setting is looked at before the first missing one ends it.
     fn config(&mut self) -> Option<Config> {
-        let environment = self.pick("environment", name);
-        let root = self.pick("root", root);
+        let (environment, root) = self.place().unzip();
         let kv = self.pick("kv", kv);
         let login = LoginSettings {
             method: self.pick("consul.login_method", auth_method),
@@ -105,6 +105,35 @@ impl Loader {
             },
             given: self.counting(),
         })
+    }
+
+    /// The environment by its own name, and the root that it stands below.
+    fn place(&mut self) -> Option<(Name, String)> {
+        let called = self.pick("environment", name);
+        let environments = self.pick("environments", environments::names);
+        let mut roots = self.pick("environment_roots", environments::roots);
+        let root = self.pick("root", root);
+        let environments = environments?;
+        let strangers = roots.iter().flat_map(BTreeMap::keys);
+        if let Some(stranger) = strangers.into_iter().find(|name| !environments.has(name)) {
+            let text = format!("{stranger} is the name of no environment: {environments}");
+            self.refuse("environment_roots", text);
+        }
+        let called = called?;
+        let Some(environment) = environments.named(&called).cloned() else {
+            let text = format!(
+                "{called} is no environment: {environments}; others are named in the setting \
+                 environments"
+            );
+            self.refuse("environment", text);
+            return None;
+        };
+        let own = roots.as_mut().and_then(|roots| roots.remove(&environment));
+        let root = match self.origin("root") {
+            Origin::Flag(_) | Origin::Variable(_) => root,
+            Origin::File { .. } | Origin::Default => own.or(root),
+        };
+        Some((environment, root?))
     }
 
     fn observe(&mut self) -> ObserveConfig {
@@ -256,7 +285,7 @@ fn name(_: &Setting, text: &str) -> Result<Name, String> {
     Name::parse(text).map_err(|error| error.to_string())
 }
 
-fn root(_: &Setting, text: &str) -> Result<String, String> {
+pub(super) fn root(_: &Setting, text: &str) -> Result<String, String> {
     Prefix::new(text, "any")
         .map(|_| text.to_owned())
         .map_err(|error| format!("every segment of the path is a name, but {error}"))

@@ -23,6 +23,7 @@ pub use layers::{FILE_BYTES_MAX, Given};
 pub use observe::{ObserveConfig, Roles};
 pub use peers::replica_url;
 
+mod environments;
 mod errors;
 mod flags;
 mod layers;

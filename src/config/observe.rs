@@ -115,7 +115,8 @@ pub(super) fn roles(_: &Setting, text: &str) -> Result<Roles, String> {
     Ok(Roles(roles))
 }
 
-fn pairs<'a>(text: &'a str, example: &str) -> Result<Vec<(Name, &'a str)>, String> {
+/// `NAME=TEXT` with commas between them.
+pub(super) fn pairs<'a>(text: &'a str, example: &str) -> Result<Vec<(Name, &'a str)>, String> {
     let pair = |pair: &'a str| {
         let (name, value) = pair
             .split_once('=')
