@@ -8,6 +8,7 @@ use super::context::ConfigArgs;
 use super::{Context, Exit, Failure, print};
 use crate::config::Flags;
 use crate::domain::history::{Changed, Record};
+use crate::domain::migration::SocketChange;
 use crate::kv::Kv as _;
 
 /// How many changes are shown, unless somebody says.
@@ -75,7 +76,11 @@ impl History {
             return true;
         };
         let named = |changed: &Changed| changed.path.contains(filter.as_str());
-        record.id == *filter || record.change == *filter || record.changed.iter().any(named)
+        let by_socket = |change: &SocketChange| change.server.as_str().contains(filter.as_str());
+        record.id == *filter
+            || record.change == *filter
+            || record.changed.iter().any(named)
+            || record.sockets.iter().any(by_socket)
     }
 }
 
@@ -126,6 +131,18 @@ fn shown(record: &Record) -> String {
     }
     for changed in &record.changed {
         text += &change_line(changed);
+    }
+    for change in &record.sockets {
+        let SocketChange {
+            node,
+            server,
+            before,
+            after,
+        } = change;
+        let _ = writeln!(
+            text,
+            "  {server} on {node}, by its socket: {before} -> {after}"
+        );
     }
     text
 }

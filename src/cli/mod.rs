@@ -122,6 +122,10 @@ const REPLICA_FLAGS: [&str; 2] = [environment::ENVIRONMENT, "http.listen"];
 /// How the settings begin that say where HAProxy's own word comes from.
 const OBSERVE: &str = "observe.";
 
+/// How those begin that let commands write to it. They are no flags of a command: it is switched
+/// on and off in one place.
+const MIGRATION: &str = "migration.";
+
 /// The commands that look at the fleet and at HAProxy.
 const LOOKING: [&str; 8] = [
     "canary", "set", "clear", "undo", "status", "get", "precheck", "gate",
@@ -165,7 +169,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
 fn command() -> clap::Command {
     let mut command = Cli::command();
     // The service asks no HAProxy.
-    let served = |key: &str| !key.starts_with(OBSERVE);
+    let served = |key: &str| !key.starts_with(OBSERVE) && !key.starts_with(MIGRATION);
     command = command.mut_subcommand("serve", |c| with_flags(c, served));
     command = command.mut_subcommand("check-config", |c| with_flags(c, |_| true));
     let of_the_store = |key: &str| STORE_FLAGS.contains(&key);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
+use super::environments::Environments;
 use super::errors::{ConfigError, ConfigErrors, Origin};
 use super::layers::{Given, gather};
 use super::settings::{Default, Kind, SETTINGS, SLOT_BYTES_MAX, Setting};
@@ -49,7 +50,8 @@ struct Loader {
 impl Loader {
     /// Every setting is looked at before the first missing one ends it.
     fn config(&mut self) -> Option<Config> {
-        let (environment, root) = self.place().unzip();
+        let environments = self.pick("environments", environments::names);
+        let (environment, root) = self.place(environments.as_ref()).unzip();
         let kv = self.pick("kv", kv);
         let login = LoginSettings {
             method: self.pick("consul.login_method", auth_method),
@@ -68,6 +70,7 @@ impl Loader {
         let connections_max = self.pick("agent.connections_max", count);
         let http_listen = self.pick("http.listen", address);
         let observe = self.observe();
+        let migration = self.migration(environments.as_ref(), &observe);
         let format = self.pick("log.format", log_format);
         let level = self.pick("log.level", filter);
         let standalone = self.check_standalone(kv.as_ref(), standalone);
@@ -99,6 +102,7 @@ impl Loader {
                 listen: http_listen?,
             },
             observe,
+            migration,
             log: LogConfig {
                 format: format?,
                 level: level?,
@@ -108,9 +112,8 @@ impl Loader {
     }
 
     /// The environment by its own name, and the root that it stands below.
-    fn place(&mut self) -> Option<(Name, String)> {
+    fn place(&mut self, environments: Option<&Environments>) -> Option<(Name, String)> {
         let called = self.pick("environment", name);
-        let environments = self.pick("environments", environments::names);
         let mut roots = self.pick("environment_roots", environments::roots);
         let root = self.pick("root", root);
         let environments = environments?;
@@ -119,21 +122,34 @@ impl Loader {
             let text = format!("{stranger} is the name of no environment: {environments}");
             self.refuse("environment_roots", text);
         }
-        let called = called?;
-        let Some(environment) = environments.named(&called).cloned() else {
-            let text = format!(
-                "{called} is no environment: {environments}; others are named in the setting \
-                 environments"
-            );
-            self.refuse("environment", text);
-            return None;
-        };
+        let environment = self.named("environment", &called?, environments)?;
         let own = roots.as_mut().and_then(|roots| roots.remove(&environment));
         let root = match self.origin("root") {
             Origin::Flag(_) | Origin::Variable(_) => root,
             Origin::File { .. } | Origin::Default => own.or(root),
         };
         Some((environment, root?))
+    }
+
+    /// The environment that is called so.
+    fn named(&mut self, key: &str, called: &Name, known: &Environments) -> Option<Name> {
+        let found = known.named(called).cloned();
+        if found.is_none() {
+            let text = format!(
+                "{called} is no environment: {known}; others are named in the setting environments"
+            );
+            self.refuse(key, text);
+        }
+        found
+    }
+
+    fn migration(&mut self, known: Option<&Environments>, observe: &ObserveConfig) -> Option<Name> {
+        let called = self.pick("migration.environment", name)?;
+        if observe.stats.is_empty() {
+            let text = "observe.stats names no socket that could be written to";
+            self.refuse("migration.environment", text.to_owned());
+        }
+        self.named("migration.environment", &called, known?)
     }
 
     fn observe(&mut self) -> ObserveConfig {

@@ -69,6 +69,8 @@ pub struct Config {
     pub http: HttpConfig,
     /// Where `HAProxy`'s own word comes from.
     pub observe: ObserveConfig,
+    /// The environment whose nodes have the sockets of `observe.stats`, when these are written to.
+    pub migration: Option<Name>,
     /// What is logged, and how.
     pub log: LogConfig,
     /// Which value counts for each setting and where it came from, in the settings' order.

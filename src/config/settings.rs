@@ -69,7 +69,7 @@ pub enum Kind {
 pub const SLOT_BYTES_MAX: usize = 32;
 
 /// All settings, in the order of the documentation.
-pub const SETTINGS: [Setting; 26] = [
+pub const SETTINGS: [Setting; 27] = [
     Setting {
         key: "environment",
         flag: "env",
@@ -311,6 +311,17 @@ pub const SETTINGS: [Setting; 26] = [
         default: Default::Implied("none"),
         kind: Kind::Pairs,
         doc: "What nodes are for, by how their names begin, such as main=haproxy-main-.",
+    },
+    Setting {
+        key: "migration.environment",
+        flag: "migration-environment",
+        variable: "TIDEGATE_MIGRATION_ENVIRONMENT",
+        value_name: "NAME",
+        default: Default::Implied("nothing is written to stats sockets"),
+        kind: Kind::Text,
+        doc: "While nodes are being enrolled: the environment whose nodes have the sockets of \
+              observe.stats. The commands write its rows that do not ask an agent to these \
+              sockets (level admin).",
     },
     Setting {
         key: "log.format",

@@ -61,7 +61,7 @@ fn every_setting_can_stand_in_the_file() {
     let file = "
         environment = 'gstg'
         root = 'infra/lb'
-        environments = { gprd = 'production', gstg = '' }
+        environments = { gprd = 'production', gstg = 'staging' }
         environment_roots = { gprd = 'elsewhere' }
         kv = 'consul'
         slot = 'b'
@@ -92,6 +92,8 @@ fn every_setting_can_stand_in_the_file() {
         lb-2 = '10.0.0.2:9999'
         [observe.roles]
         main = 'lb-'
+        [migration]
+        environment = 'staging'
         [log]
         format = 'json'
         level = 'info,tidegate::watch=debug'
@@ -116,6 +118,7 @@ fn every_setting_can_stand_in_the_file() {
     assert_eq!(sockets, ["unix:/run/haproxy/admin.sock", "10.0.0.2:9999"]);
     let role = observe.roles.of(&Name::parse("lb-9").unwrap());
     assert_eq!(role.map(Name::as_str), Some("main"));
+    assert_eq!(config.migration, Some(config.environment.clone()));
     // All but standalone, which is the other possibility.
     assert_eq!(config.given.len(), settings::SETTINGS.len() - 1);
     for given in &config.given {

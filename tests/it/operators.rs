@@ -9,6 +9,8 @@ use crate::harness::tidegate::Tidegate;
 use crate::harness::wait::PATIENCE;
 
 mod changes;
+mod exporter;
+mod migration;
 mod ramps;
 
 /// Two main servers of which one has to stay, and a canary one.
