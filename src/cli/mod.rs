@@ -2,6 +2,7 @@
 
 mod accept;
 mod alias;
+mod announce;
 mod ask;
 mod canary;
 mod check_config;
@@ -121,6 +122,11 @@ const REPLICA_FLAGS: [&str; 2] = [environment::ENVIRONMENT, "http.listen"];
 
 /// How the settings begin that say where HAProxy's own word comes from.
 const OBSERVE: &str = "observe.";
+/// And those that say who is told of changes.
+const ANNOUNCE: &str = "announce.";
+
+/// The commands that write, and tell of it; `deploy` has them below it.
+const WRITING: [&str; 6] = ["init", "canary", "set", "clear", "undo", "accept"];
 
 /// How those begin that let commands write to it. They are no flags of a command: it is switched
 /// on and off in one place.
@@ -168,8 +174,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
 /// The whole command line, each command with the flags of the settings that it takes.
 fn command() -> clap::Command {
     let mut command = Cli::command();
-    // The service asks no HAProxy.
-    let served = |key: &str| !key.starts_with(OBSERVE) && !key.starts_with(MIGRATION);
+    // The service asks no HAProxy, and changes nothing that it would tell of.
+    let not_served = [OBSERVE, MIGRATION, ANNOUNCE];
+    let served = |key: &str| !not_served.iter().any(|begin| key.starts_with(begin));
     command = command.mut_subcommand("serve", |c| with_flags(c, served));
     command = command.mut_subcommand("check-config", |c| with_flags(c, |_| true));
     let of_the_store = |key: &str| STORE_FLAGS.contains(&key);
@@ -182,9 +189,15 @@ fn command() -> clap::Command {
     for name in LOOKING {
         command = command.mut_subcommand(name, |c| with_flags(c, of_a_look));
     }
-    command = command.mut_subcommand("deploy", |deploy| {
-        let deploy = deploy.mut_subcommand("start", |c| with_flags(c, of_a_look));
-        deploy.mut_subcommand("finish", |c| with_flags(c, of_a_look))
+    let of_writing = || Flags::args().filter(|arg| arg.get_id().as_str().starts_with(ANNOUNCE));
+    for name in WRITING {
+        command = command.mut_subcommand(name, |c| c.args(of_writing()));
+    }
+    command = command.mut_subcommand("deploy", |mut deploy| {
+        for name in ["start", "finish"] {
+            deploy = deploy.mut_subcommand(name, |c| with_flags(c, of_a_look).args(of_writing()));
+        }
+        deploy
     });
     let of_a_replica = |key: &str| REPLICA_FLAGS.contains(&key);
     command.mut_subcommand("forget", |c| with_flags(c, of_a_replica))

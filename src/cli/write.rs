@@ -8,6 +8,7 @@ mod sockets;
 mod standing;
 mod ttl;
 mod wait;
+mod writing;
 
 use std::collections::BTreeSet;
 use std::env;
@@ -21,8 +22,10 @@ pub(super) use self::scope::ScopeArgs;
 use self::sockets::Sockets;
 pub(super) use self::standing::Standing;
 pub(super) use self::ttl::TtlArgs;
-use super::ask::{ask, confirm, has_terminal};
-use super::commit::{About, EDIT_OPERATIONS_MAX, Places, trim, write};
+pub(super) use self::writing::Writing;
+use super::announce;
+use super::ask::has_terminal;
+use super::commit::{About, EDIT_OPERATIONS_MAX, trim};
 use super::look::Look;
 use super::{Exit, Failure, print};
 use crate::clock;
@@ -30,10 +33,10 @@ use crate::domain::change::{Edit, applied, parts};
 use crate::domain::directive::{Author, Desired, Directive};
 use crate::domain::key::DirectiveKey;
 use crate::domain::migration::SocketChange;
-use crate::domain::rails::{self, Consent, Flag, Override, PlanRow, Rail, Verdict, evaluate};
+use crate::domain::rails::{self, Consent, Flag, Rail, Verdict, evaluate};
+use crate::domain::sentinel::Generation;
 use crate::domain::snapshot::Snapshot;
 use crate::domain::topology::Topology;
-use crate::kv::Kv as _;
 
 /// Who writes, and why.
 #[derive(Debug, Args)]
@@ -55,13 +58,13 @@ pub(super) struct AuthorArgs {
 pub(super) struct WriteArgs {
     #[command(flatten)]
     author: AuthorArgs,
-    /// Knowingly against the guard of the settings; needs --reason.
+    /// Knowingly against the guard of the settings, or while they cannot be read whole; needs --reason.
     #[arg(long, requires = "reason")]
     force: bool,
     /// Show what would be written, and write nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask.
+    /// Do not ask. Without a terminal nobody is asked, and set, clear and undo need it.
     #[arg(long, short)]
     yes: bool,
     /// Wait until every node that polls an affected server was told; at most so long.
@@ -194,7 +197,7 @@ impl WriteArgs {
         &self,
         look: &Look,
         manner: Manner,
-        changes: impl FnOnce(&Standing) -> Result<Vec<Change>, Failure>,
+        changes: impl Fn(&Standing) -> Result<Vec<Change>, Failure>,
     ) -> Result<(), Failure> {
         self.apply(look, manner, |standing| {
             let mut changes = changes(standing)?;
@@ -216,90 +219,64 @@ impl WriteArgs {
         })
     }
 
-    /// Judges, shows, asks about, writes and reads back what differs.
+    /// Judges, shows, asks about, writes and reads back what differs. When somebody else writes
+    /// meanwhile, it is all proposed and judged anew.
     pub(super) fn apply(
         &self,
         look: &Look,
         manner: Manner,
-        proposal: impl FnOnce(&Standing) -> Result<Proposal, Failure>,
+        proposal: impl Fn(&Standing) -> Result<Proposal, Failure>,
     ) -> Result<(), Failure> {
         let context = &look.context;
         let standing = Standing::of(look)?;
-        let proposal = proposal(&standing)?;
-        let sockets = Sockets::plan(look, &standing, &proposal)?;
-        let Proposal { edits, change, .. } = proposal;
-        if edits.is_empty() && sockets.writes().is_empty() {
+        let first = proposal(&standing)?;
+        let sockets = Sockets::plan(look, &standing, &first)?;
+        let Proposal { edits, change, .. } = first;
+        if edits.is_empty() && sockets.is_empty() {
             print("nothing to change: it is already so\n")?;
             return sockets.outcome(None);
         }
-        let wanted: Vec<_> = edits.iter().filter_map(Edit::directive).collect();
-        check_guard(&standing.snapshot, wanted.iter().map(|(key, d)| (key, d)))?;
         let mut all = parts(edits, EDIT_OPERATIONS_MAX);
         if all.is_empty() {
             // What is written to sockets alone has its record as well.
             all.push(Vec::new());
         }
-        let asked = Asked {
-            standing: &standing,
-            all: &all,
-            sockets: &sockets,
-            manner,
-        };
-        let mut verdict = self.judge(&asked, None)?;
-        verdict.warnings.extend(standing.missing.iter().cloned());
-        verdict.warnings.extend(sockets.notes());
-        let plan = plan::table(&verdict, &standing.topology);
-        let keys: String = all
-            .iter()
-            .map(|part| plan::keys(&context.prefix, part))
-            .collect();
-        print(&format!("{plan}{keys}"))?;
-        let rows = verdict.rows.clone();
-        self.consent(&asked, verdict)?;
+        let mut writing = Writing::new(self, look, manner, all, sockets);
+        writing.agree(&standing)?;
         if self.dry_run {
             return print(DRY_RUN);
         }
-        if manner.asks && !self.yes && has_terminal() {
-            confirm("Write this?")?;
-        }
-        let about = self.about(change, &sockets);
-        self.write(look, &asked, &about, &rows)
+        let about = self.about(change);
+        let written = writing.write(standing, &about, &proposal);
+        let announcing = announce::change(context, &about, &writing, &written);
+        let outcome = written
+            .map_err(Failure::from)
+            .and_then(|generation| self.finish(look, &writing, &about, generation));
+        announcing.finish(context);
+        outcome
     }
 
-    /// First the KV, in whose transaction somebody else's write is met; then the sockets.
-    fn write(
+    /// What comes after the writing: sockets are written, it is read back, old history goes, and it is waited for.
+    fn finish(
         &self,
         look: &Look,
-        asked: &Asked<'_>,
+        writing: &Writing<'_>,
         about: &About,
-        rows: &[PlanRow],
+        generation: Generation,
     ) -> Result<(), Failure> {
         let context = &look.context;
-        let standing = asked.standing;
-        let places = Places {
-            prefix: &context.prefix,
-            history: &context.history,
-        };
-        let writing = write(
-            &context.source,
-            &places,
-            &standing.listing,
-            asked.all,
-            about,
-        );
-        let generation = context.block_on(writing)?;
-        let outcome = asked.sockets.write(look, rows, generation);
-        let keep = &standing.snapshot.settings.rails.history;
-        if let Err(error) = context.block_on(trim(&context.source, &context.history, keep)) {
-            super::ask::tell(&format!("note: old history was not taken away: {error}\n"));
-        }
+        let by_socket = writing.write_sockets(generation);
         let id = &about.change;
         print(&format!(
             "written to {} as generation {generation}; to take it back: tidegate undo {id}\n",
             context.environment
         ))?;
-        outcome?;
-        read_back(look, asked.all)?;
+        by_socket?;
+        let keep = &writing.read_back()?.rails.history;
+        if let Err(error) = context.block_on(trim(&context.source, &context.history, keep)) {
+            super::ask::tell(&format!("note: old history was not taken away: {error}\n"));
+        }
+        let rows = writing.rows();
         let by_kv: Vec<_> = rows.iter().filter(|row| !row.by_socket).cloned().collect();
         match self.wait {
             // Without a row that is known to change, all that poll are waited for.
@@ -358,31 +335,6 @@ impl WriteArgs {
         Ok(last)
     }
 
-    /// Has the sentence typed that a refusal asks for, and fails with what is still refused.
-    fn consent(&self, asked: &Asked<'_>, mut verdict: Verdict) -> Result<(), Failure> {
-        let sentence = |refusal: &rails::Refusal| match &refusal.overridden_by {
-            Some(Override::Sentence(sentence)) => Some(sentence.clone()),
-            Some(Override::Flag(_)) | None => None,
-        };
-        let wanted: Option<Vec<_>> = verdict.refusals.iter().map(sentence).collect();
-        let wanted = wanted.filter(|sentences| !sentences.is_empty());
-        if let Some(sentence) = wanted.and_then(|sentences| sentences.into_iter().next())
-            && has_terminal()
-            && !self.yes
-            && !self.dry_run
-        {
-            let typed = ask(&format!("To do it all the same, type: {sentence}\n> "))?;
-            verdict = self.judge(asked, Some(&typed))?;
-        }
-        if verdict.refusals.is_empty() {
-            return Ok(());
-        }
-        Err(Failure::new(
-            Exit::Refused,
-            plan::refusals(&verdict.refusals),
-        ))
-    }
-
     const fn overrides(&self) -> Overrides {
         if self.lift_overrides {
             Overrides::Lift
@@ -399,6 +351,7 @@ impl WriteArgs {
             (self.canary_alone, Flag::CanaryAlone),
             (self.second_zone, Flag::SecondZone),
             (self.now, Flag::Now),
+            (self.force, Flag::Force),
             (manner.ignores_deploys, Flag::IgnoreDeploymentCheck),
         ];
         given
@@ -408,44 +361,20 @@ impl WriteArgs {
             .collect()
     }
 
-    fn about(&self, change: Option<String>, sockets: &Sockets) -> About {
+    fn about(&self, change: Option<String>) -> About {
         About {
             change: change.unwrap_or_else(|| ulid::Ulid::generate().to_string()),
             by: self.author.name(),
             reason: self.author.reason.clone(),
             command: command_line(),
             trace: trace(),
-            sockets: sockets.changes(),
+            sockets: Vec::new(),
         }
     }
 }
 
-/// What was written stands there; whoever wrote since is named.
-fn read_back(look: &Look, all: &[Vec<Edit>]) -> Result<(), Failure> {
-    let context = &look.context;
-    let listing = context.block_on(context.source.list(&context.prefix))?;
-    let other = |edit: &&Edit| {
-        let stands = listing.entries.get(&edit.path).map(|entry| &entry.value);
-        stands != edit.after.as_ref()
-    };
-    let others: Vec<_> = all
-        .iter()
-        .flatten()
-        .filter(other)
-        .map(|edit| edit.path.as_str())
-        .collect();
-    if others.is_empty() {
-        return Ok(());
-    }
-    let text = format!(
-        "it is written, and somebody has changed {} since",
-        others.join(", ")
-    );
-    Err(Failure::new(Exit::Conflict, text))
-}
-
 /// The command as it was called, for the history. No flag takes a secret.
-fn command_line() -> String {
+pub(super) fn command_line() -> String {
     let mut words = env::args_os().map(|word| word.to_string_lossy().into_owned());
     let program = words.next().unwrap_or_default();
     let program = program.rsplit('/').next().unwrap_or_default().to_owned();
@@ -457,7 +386,7 @@ fn command_line() -> String {
 }
 
 /// W3C trace context of who called, if it is one.
-fn trace() -> Option<String> {
+pub(super) fn trace() -> Option<String> {
     let text = env::var("TRACEPARENT").ok()?;
     let form = [2, 32, 16, 2];
     let parts: Vec<_> = text.split('-').collect();

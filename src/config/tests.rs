@@ -94,6 +94,10 @@ fn every_setting_can_stand_in_the_file() {
         main = 'lb-'
         [migration]
         environment = 'staging'
+        [announce]
+        chat = ['chat']
+        urls = { chat = 'https://chat.example.org/hook' }
+        token_files = { chat = '/etc/tidegate/chat-token' }
         [log]
         format = 'json'
         level = 'info,tidegate::watch=debug'

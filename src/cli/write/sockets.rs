@@ -86,8 +86,9 @@ impl Sockets {
         Ok(Self { plan, writes })
     }
 
-    pub(super) fn writes(&self) -> &[Write] {
-        &self.plan.writes
+    /// Whether no socket is written.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.plan.writes.is_empty()
     }
 
     /// For the history.

@@ -18,7 +18,6 @@ use crate::domain::name::Name;
 use crate::domain::observed::{Class, Observation, Part};
 use crate::domain::snapshot::Snapshot;
 use crate::domain::topology::{self, Placement, Topology, Unfollowed};
-use crate::kv::Kv as _;
 
 /// The store as it was looked at, and the fleet.
 pub(in crate::cli) struct Standing {
@@ -37,7 +36,7 @@ impl Standing {
     /// store nothing can be written.
     pub(in crate::cli) fn of(look: &Look) -> Result<Self, Failure> {
         let context = &look.context;
-        let listing = context.block_on(context.source.list(&context.prefix))?;
+        let listing = context.block_on(context.list(&context.prefix))?;
         let snapshot = Snapshot::build(&listing)
             .map_err(|error| Failure::new(Exit::Failed, format!("{}: {error}", context.prefix)))?;
         let now = clock::now();

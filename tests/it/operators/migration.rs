@@ -87,7 +87,9 @@ impl Mixed {
         let replica = format!("http://{}", self.tidegate.http());
         let more = ["--replica", &replica, "--config"];
         let config = config.to_str().expect("a path in UTF-8");
-        self.place.run(&[arguments, &more, &[config]].concat())
+        let asks = ["set", "clear", "undo"].contains(&arguments[0]);
+        let yes: &[&str] = if asks { &["--yes"] } else { &[] };
+        self.place.run(&[arguments, yes, &more, &[config]].concat())
     }
 
     /// Every row of the canary has this status, the enrolled ones within an interval.
