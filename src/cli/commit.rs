@@ -13,6 +13,7 @@ use crate::domain::change::Edit;
 use crate::domain::history::{Changed, Part, Record};
 use crate::domain::key::{META, Prefix};
 use crate::domain::listing::Listing;
+use crate::domain::migration::SocketChange;
 use crate::domain::sentinel::Generation;
 use crate::domain::settings::History;
 use crate::kv::{Expect, Kv, KvError, OPERATIONS_MAX, Operation, Outcome};
@@ -42,6 +43,8 @@ pub(super) struct About {
     pub(super) reason: Option<String>,
     pub(super) command: String,
     pub(super) trace: Option<String>,
+    /// What is written to stats sockets afterwards; noted with the first part.
+    pub(super) sockets: Vec<SocketChange>,
 }
 
 /// A change in its parts, and how far it is written.
@@ -147,6 +150,10 @@ pub(super) async fn write<K: Kv>(
             trace: about.trace.clone(),
             part,
             changed: edits.iter().map(Changed::from).collect(),
+            sockets: match number {
+                0 => about.sockets.clone(),
+                _ => Vec::new(),
+            },
         };
         let proof = Proof {
             key: places.history.key(&id),

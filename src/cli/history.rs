@@ -10,6 +10,7 @@ use super::{Context, Exit, Failure, print, selector};
 use crate::config::Flags;
 use crate::domain::history::{Changed, Part, Record, Value, no_change};
 use crate::domain::key::{DirectiveKey, Scope};
+use crate::domain::migration::SocketChange;
 use crate::domain::selector::{KeyMatcher, Selector};
 use crate::domain::settings::Settings;
 use crate::domain::snapshot::Snapshot;
@@ -126,7 +127,12 @@ impl History {
         let keys = KeyMatcher::new(selector, &settings, zones);
         let keys = keys.map_err(|error| usage(error.to_string()))?;
         let is_meant = |changed: &Changed| keys.matches(&changed.path);
-        records.retain(|record| is_named(record) || record.changed.iter().any(is_meant));
+        let by_socket = |change: &SocketChange| keys.matches(&change.key().to_string());
+        records.retain(|record| {
+            is_named(record)
+                || record.changed.iter().any(is_meant)
+                || record.sockets.iter().any(by_socket)
+        });
         if records.is_empty() {
             return Err(usage(format!(
                 "no change of {selector:?} is known",
@@ -196,6 +202,18 @@ fn shown(record: &Record) -> String {
     }
     for changed in &record.changed {
         text += &change_line(changed);
+    }
+    for change in &record.sockets {
+        let SocketChange {
+            node,
+            server,
+            before,
+            after,
+        } = change;
+        let _ = writeln!(
+            text,
+            "  {server} on {node}, by its socket: {before} -> {after}"
+        );
     }
     text
 }

@@ -23,7 +23,7 @@ use crate::domain::view::{Parts, View};
 use crate::haproxy::socket::StatsAddress;
 
 /// How many stats sockets are asked at once: more would only fill the network.
-const SOCKETS_AT_ONCE_MAX: usize = 32;
+pub(super) const SOCKETS_AT_ONCE_MAX: usize = 32;
 
 /// Where a reading command looks.
 #[derive(Debug, Args)]

@@ -12,6 +12,7 @@ mod completions;
 mod context;
 mod deploy;
 mod diff;
+mod environment;
 mod explain;
 mod failure;
 mod forget;
@@ -32,7 +33,7 @@ mod write;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 
-use clap::{Arg, ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub use failure::{Exit, Failure};
 
@@ -124,7 +125,7 @@ const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage, or nothin
 
 /// The settings that the commands other than `serve` take as flags.
 const STORE_FLAGS: [&str; 5] = [
-    "environment",
+    environment::ENVIRONMENT,
     "root",
     "kv",
     "consul.login_method",
@@ -132,7 +133,7 @@ const STORE_FLAGS: [&str; 5] = [
 ];
 
 /// The settings that say where this machine's replica is.
-const REPLICA_FLAGS: [&str; 2] = ["environment", "http.listen"];
+const REPLICA_FLAGS: [&str; 2] = [environment::ENVIRONMENT, "http.listen"];
 
 /// How the settings begin that say where HAProxy's own word comes from.
 const OBSERVE: &str = "observe.";
@@ -141,6 +142,10 @@ const ANNOUNCE: &str = "announce.";
 
 /// The commands that write, and tell of it; `deploy` has them below it.
 const WRITING: [&str; 6] = ["init", "canary", "set", "clear", "undo", "accept"];
+
+/// How those begin that let commands write to it. They are no flags of a command: it is switched
+/// on and off in one place.
+const MIGRATION: &str = "migration.";
 
 /// The commands that look at the fleet and at HAProxy.
 const LOOKING: [&str; 9] = [
@@ -164,7 +169,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
         Command::Init(init) => init.run(&flags),
         Command::Explain(explain) => explain.run(&flags),
         Command::CheckConfig(check) => check.run(&flags),
-        Command::Canary(canary) => canary.run(flags),
+        Command::Canary(canary) => canary.run(&flags),
         Command::Set(set) => set.run(&flags),
         Command::Clear(clear) => clear.run(&flags),
         Command::Undo(undo) => undo.run(&flags),
@@ -185,36 +190,39 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
 /// The whole command line, each command with the flags of the settings that it takes.
 fn command() -> clap::Command {
     let mut command = Cli::command();
-    let begins = |arg: &Arg, begin: &str| arg.get_id().as_str().starts_with(begin);
     // The service asks no HAProxy, and changes nothing that it would tell of.
-    let of_serve = Flags::args().filter(|arg| !begins(arg, OBSERVE) && !begins(arg, ANNOUNCE));
-    command = command.mut_subcommand("serve", |c| c.args(of_serve));
-    command = command.mut_subcommand("check-config", |c| c.args(Flags::args()));
+    let not_served = [OBSERVE, MIGRATION, ANNOUNCE];
+    let served = |key: &str| !not_served.iter().any(|begin| key.starts_with(begin));
+    command = command.mut_subcommand("serve", |c| with_flags(c, served));
+    command = command.mut_subcommand("check-config", |c| with_flags(c, |_| true));
+    let of_the_store = |key: &str| STORE_FLAGS.contains(&key);
     for name in ["init", "explain", "history"] {
-        let of_the_store = Flags::args().filter(|arg| STORE_FLAGS.contains(&arg.get_id().as_str()));
-        command = command.mut_subcommand(name, |c| c.args(of_the_store));
+        command = command.mut_subcommand(name, |c| with_flags(c, of_the_store));
     }
-    let both = STORE_FLAGS.into_iter().chain(["http.listen"]);
-    let both = both.collect::<Vec<_>>();
-    let of_both = Flags::args().filter(|arg| both.contains(&arg.get_id().as_str()));
-    command = command.mut_subcommand("accept", |c| c.args(of_both));
-    let looks = |arg: &Arg| both.contains(&arg.get_id().as_str()) || begins(arg, OBSERVE);
-    let of_a_look = || Flags::args().filter(looks);
+    let of_both = |key: &str| of_the_store(key) || key == "http.listen";
+    command = command.mut_subcommand("accept", |c| with_flags(c, of_both));
+    let of_a_look = |key: &str| of_both(key) || key.starts_with(OBSERVE);
     for name in LOOKING {
-        command = command.mut_subcommand(name, |c| c.args(of_a_look()));
+        command = command.mut_subcommand(name, |c| with_flags(c, of_a_look));
     }
-    let of_writing = || Flags::args().filter(|arg| begins(arg, ANNOUNCE));
+    let of_writing = || Flags::args().filter(|arg| arg.get_id().as_str().starts_with(ANNOUNCE));
     for name in WRITING {
         command = command.mut_subcommand(name, |c| c.args(of_writing()));
     }
     command = command.mut_subcommand("deploy", |mut deploy| {
         for name in ["start", "finish"] {
-            deploy = deploy.mut_subcommand(name, |c| c.args(of_a_look()).args(of_writing()));
+            deploy = deploy.mut_subcommand(name, |c| with_flags(c, of_a_look).args(of_writing()));
         }
         deploy
     });
-    let of_a_replica = Flags::args().filter(|arg| REPLICA_FLAGS.contains(&arg.get_id().as_str()));
-    command.mut_subcommand("forget", |c| c.args(of_a_replica))
+    let of_a_replica = |key: &str| REPLICA_FLAGS.contains(&key);
+    command.mut_subcommand("forget", |c| with_flags(c, of_a_replica))
+}
+
+/// A command with the flags of these settings. All of them name an environment.
+fn with_flags(command: clap::Command, takes: impl Fn(&str) -> bool) -> clap::Command {
+    let settings = Flags::args().filter(|arg| takes(arg.get_id().as_str()));
+    command.args(settings).args(environment::args())
 }
 
 /// Of the subcommand, or of a subcommand of it.
@@ -225,7 +233,7 @@ fn innermost(matches: &ArgMatches) -> &ArgMatches {
 }
 
 fn flags(matches: &ArgMatches) -> Flags {
-    Flags::from_matches(matches)
+    environment::named_in(matches, Flags::from_matches(matches))
 }
 
 /// Writes to standard output. A reader that has gone is no error.

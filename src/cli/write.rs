@@ -3,6 +3,8 @@
 
 mod checks;
 mod plan;
+mod scope;
+mod sockets;
 mod standing;
 mod ttl;
 mod wait;
@@ -17,6 +19,8 @@ use clap::builder::NonEmptyStringValueParser;
 
 use self::checks::{Overrides, check_guard, differing, overrides};
 pub(super) use self::plan::shown as listed;
+pub(super) use self::scope::ScopeArgs;
+use self::sockets::Sockets;
 pub(super) use self::standing::Standing;
 pub(super) use self::ttl::TtlArgs;
 pub(super) use self::writing::Writing;
@@ -28,11 +32,12 @@ use super::{Exit, Failure, print};
 use crate::clock;
 use crate::domain::change::{Edit, applied, parts};
 use crate::domain::directive::{Author, Desired, Directive};
-use crate::domain::key::{DirectiveKey, Scope};
-use crate::domain::name::Name;
+use crate::domain::key::DirectiveKey;
+use crate::domain::migration::SocketChange;
 use crate::domain::rails::{self, Consent, Flag, Rail, Verdict, evaluate};
 use crate::domain::sentinel::Generation;
 use crate::domain::snapshot::Snapshot;
+use crate::domain::topology::Topology;
 
 /// Who writes, and why.
 #[derive(Debug, Args)]
@@ -96,17 +101,6 @@ pub(super) struct Manner {
     pub(super) ignores_deploys: bool,
 }
 
-/// For which polls a directive is written.
-#[derive(Debug, Args)]
-pub(super) struct ScopeArgs {
-    /// Only for the polls of the nodes in this zone; the last part of its name is enough (-z b).
-    #[arg(long, short, value_name = "ZONE", conflicts_with = "node")]
-    zone: Option<String>,
-    /// Only for the polls of this node.
-    #[arg(long, value_name = "NODE")]
-    node: Option<String>,
-}
-
 /// One key, and what shall stand there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Change {
@@ -115,18 +109,26 @@ pub(super) struct Change {
     pub(super) directive: Option<Directive>,
 }
 
-/// What is to be written.
-pub(super) struct Proposal {
-    pub(super) edits: Vec<Edit>,
-    /// The id of the change, when its directives have one already.
-    pub(super) change: Option<String>,
+/// What is judged, asked about and written.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    standing: &'a Standing,
+    all: &'a [Vec<Edit>],
+    sockets: &'a Sockets,
+    manner: Manner,
 }
 
-impl From<Vec<Edit>> for Proposal {
-    fn from(edits: Vec<Edit>) -> Self {
-        let change = None;
-        Self { edits, change }
-    }
+/// What is to be written.
+#[derive(Default)]
+pub(super) struct Proposal {
+    pub(super) edits: Vec<Edit>,
+    /// The directives that it is about, whether they change or not: rows that do not follow the
+    /// KV are made to follow them.
+    pub(super) keys: Vec<DirectiveKey>,
+    /// What an undone change has set by stats sockets.
+    pub(super) undone: Vec<SocketChange>,
+    /// The id of the change, when its directives have one already.
+    pub(super) change: Option<String>,
 }
 
 impl Change {
@@ -211,7 +213,9 @@ impl WriteArgs {
             let change = ids.next();
             Ok(Proposal {
                 edits: differing(&standing.listing, &changes),
+                keys: changes.iter().map(|change| change.key.clone()).collect(),
                 change,
+                ..Proposal::default()
             })
         })
     }
@@ -226,12 +230,19 @@ impl WriteArgs {
     ) -> Result<(), Failure> {
         let context = &look.context;
         let standing = Standing::of(look)?;
-        let Proposal { edits, change } = proposal(&standing)?;
-        if edits.is_empty() {
-            return print("nothing to change: it is already so\n");
+        let first = proposal(&standing)?;
+        let sockets = Sockets::plan(look, &standing, &first)?;
+        let Proposal { edits, change, .. } = first;
+        if edits.is_empty() && sockets.is_empty() {
+            print("nothing to change: it is already so\n")?;
+            return sockets.outcome(None);
         }
-        let all = parts(edits, EDIT_OPERATIONS_MAX);
-        let mut writing = Writing::new(self, look, manner, all);
+        let mut all = parts(edits, EDIT_OPERATIONS_MAX);
+        if all.is_empty() {
+            // What is written to sockets alone has its record as well.
+            all.push(Vec::new());
+        }
+        let mut writing = Writing::new(self, look, manner, all, sockets);
         writing.agree(&standing)?;
         if self.dry_run {
             return print(DRY_RUN);
@@ -246,7 +257,7 @@ impl WriteArgs {
         outcome
     }
 
-    /// What comes after the writing: it is read back, old history goes, and it is waited for.
+    /// What comes after the writing: sockets are written, it is read back, old history goes, and it is waited for.
     fn finish(
         &self,
         look: &Look,
@@ -255,29 +266,32 @@ impl WriteArgs {
         generation: Generation,
     ) -> Result<(), Failure> {
         let context = &look.context;
+        let by_socket = writing.write_sockets(generation);
         let id = &about.change;
         print(&format!(
             "written to {} as generation {generation}; to take it back: tidegate undo {id}\n",
             context.environment
         ))?;
+        by_socket?;
         let keep = &writing.read_back()?.rails.history;
         if let Err(error) = context.block_on(trim(&context.source, &context.history, keep)) {
             super::ask::tell(&format!("note: old history was not taken away: {error}\n"));
         }
+        let rows = writing.rows();
+        let by_kv: Vec<_> = rows.iter().filter(|row| !row.by_socket).cloned().collect();
         match self.wait {
-            Some(limit) => wait::converged(look, writing.rows(), generation, limit),
-            None => Ok(()),
+            // Without a row that is known to change, all that poll are waited for.
+            Some(limit) if !by_kv.is_empty() || rows.is_empty() => {
+                wait::converged(look, &by_kv, generation, limit)
+            }
+            Some(_) | None => Ok(()),
         }
     }
 
-    /// Every state that readers may see is judged: between two parts, and at the end.
-    fn judge(
-        &self,
-        standing: &Standing,
-        all: &[Vec<Edit>],
-        manner: Manner,
-        typed: Option<&str>,
-    ) -> Result<Verdict, Failure> {
+    /// Every state that readers may see is judged: between two parts, between the KV and the
+    /// sockets, and at the end.
+    fn judge(&self, asked: &Asked<'_>, typed: Option<&str>) -> Result<Verdict, Failure> {
+        let standing = asked.standing;
         let deploys = standing.deploys();
         let consent = if has_terminal() && !self.yes {
             Consent::Terminal(typed)
@@ -287,28 +301,33 @@ impl WriteArgs {
         let context = rails::Context {
             now: standing.now,
             deploys: &deploys,
-            flags: self.flags(manner),
+            flags: self.flags(asked.manner),
             reason: self.author.reason(),
             consent,
         };
-        let mut last = Verdict::default();
         let mut between = Vec::new();
-        for written in 1..=all.len() {
-            let listing = applied(&standing.listing, all[..written].iter().flatten());
+        let mut judged = |written: usize, topology: &Topology| {
+            let listing = applied(&standing.listing, asked.all[..written].iter().flatten());
             let after = Snapshot::build(&listing)
                 .map_err(|error| Failure::new(Exit::Refused, error.to_string()))?;
-            last = evaluate(&standing.snapshot, &after, &standing.topology, &context);
-            if written < all.len() {
-                // How many rows there are, and why, is asked of the whole.
-                let serves = |refusal: &&rails::Refusal| {
-                    matches!(
-                        refusal.rail,
-                        Rail::Floor | Rail::CanaryAlone | Rail::SecondZone
-                    )
-                };
-                between.extend(last.refusals.iter().filter(serves).cloned());
-            }
+            let verdict = evaluate(&standing.snapshot, &after, topology, &context);
+            // How many rows there are, and why, is asked of the whole.
+            let serves = |refusal: &&rails::Refusal| {
+                matches!(
+                    refusal.rail,
+                    Rail::Floor | Rail::CanaryAlone | Rail::SecondZone
+                )
+            };
+            between.extend(verdict.refusals.iter().filter(serves).cloned());
+            Ok::<_, Failure>(verdict)
+        };
+        for written in 1..asked.all.len() {
+            judged(written, &standing.topology)?;
         }
+        for topology in asked.sockets.on_the_way(&standing.topology) {
+            judged(asked.all.len(), &topology)?;
+        }
+        let mut last = judged(asked.all.len(), &asked.sockets.done(&standing.topology))?;
         for refusal in between {
             if !last.refusals.iter().any(|known| known.rail == refusal.rail) {
                 last.refusals.push(refusal);
@@ -350,45 +369,9 @@ impl WriteArgs {
             reason: self.author.reason.clone(),
             command: command_line(),
             trace: trace(),
+            sockets: Vec::new(),
         }
     }
-}
-
-impl ScopeArgs {
-    /// Whether what was given are names at all.
-    pub(super) fn check(&self) -> Result<(), Failure> {
-        for (flag, text) in [("--zone", &self.zone), ("--node", &self.node)] {
-            if let Some(text) = text {
-                name(flag, text)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Where it is written. A zone may be shortened when the zones are known.
-    pub(super) fn within(&self, standing: &Standing) -> Result<Scope, Failure> {
-        match (&self.zone, &self.node) {
-            (Some(zone), _) if standing.topology.zones().is_empty() => {
-                name("--zone", zone).map(Scope::Zone)
-            }
-            (Some(zone), _) => standing
-                .topology
-                .zone_named(zone)
-                .map(Scope::Zone)
-                .map_err(|error| Failure::new(Exit::Usage, format!("--zone: {error}"))),
-            (None, Some(node)) => name("--node", node).map(Scope::Node),
-            (None, None) => Ok(Scope::Fleet),
-        }
-    }
-
-    /// Whether every poll is meant.
-    pub(super) const fn is_fleet(&self) -> bool {
-        self.zone.is_none() && self.node.is_none()
-    }
-}
-
-fn name(flag: &str, text: &str) -> Result<Name, Failure> {
-    Name::parse(text).map_err(|error| Failure::new(Exit::Usage, format!("{flag}: {error}")))
 }
 
 /// The command as it was called, for the history. No flag takes a secret.

@@ -25,6 +25,7 @@ pub use observe::ObserveConfig;
 pub use peers::replica_url;
 
 mod announce;
+mod environments;
 mod errors;
 mod flags;
 mod layers;
@@ -70,6 +71,8 @@ pub struct Config {
     pub http: HttpConfig,
     /// Where `HAProxy`'s own word comes from.
     pub observe: ObserveConfig,
+    /// The environment whose nodes have the sockets of `observe.stats`, when these are written to.
+    pub migration: Option<Name>,
     /// Whom the writing commands tell of every change.
     pub announce: Vec<Receiver>,
     /// What is logged, and how.

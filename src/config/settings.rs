@@ -69,7 +69,7 @@ pub enum Kind {
 pub const SLOT_BYTES_MAX: usize = 32;
 
 /// All settings, in the order of the documentation.
-pub const SETTINGS: [Setting; 26] = [
+pub const SETTINGS: [Setting; 29] = [
     Setting {
         key: "environment",
         flag: "env",
@@ -77,7 +77,28 @@ pub const SETTINGS: [Setting; 26] = [
         value_name: "NAME",
         default: Default::Required,
         kind: Kind::Text,
-        doc: "The environment: what is kept below <root>/<environment>/.",
+        doc: "The environment, by its name or another one of environments: what is kept below \
+              <root>/<environment>/.",
+    },
+    Setting {
+        key: "environments",
+        flag: "environments",
+        variable: "TIDEGATE_ENVIRONMENTS",
+        value_name: "NAME=OTHERS",
+        default: Default::Text("gprd=production,gstg=staging"),
+        kind: Kind::Pairs,
+        doc: "The environments that there are, each with the other names that people call it by, \
+              with spaces between them, or none.",
+    },
+    Setting {
+        key: "environment_roots",
+        flag: "environment-roots",
+        variable: "TIDEGATE_ENVIRONMENT_ROOTS",
+        value_name: "NAME=PATH",
+        default: Default::Implied("none: all stand below root"),
+        kind: Kind::Pairs,
+        doc: "The KV paths of environments that stand below another one than root. A root given as \
+              a flag or a variable counts before it.",
     },
     Setting {
         key: "root",
@@ -281,6 +302,17 @@ pub const SETTINGS: [Setting; 26] = [
         default: Default::Implied("none"),
         kind: Kind::Pairs,
         doc: "The stats socket of a node: unix:/PATH or HOST:PORT.",
+    },
+    Setting {
+        key: "migration.environment",
+        flag: "migration-environment",
+        variable: "TIDEGATE_MIGRATION_ENVIRONMENT",
+        value_name: "NAME",
+        default: Default::Implied("nothing is written to stats sockets"),
+        kind: Kind::Text,
+        doc: "While nodes are being enrolled: the environment whose nodes have the sockets of \
+              observe.stats. The commands write its rows that do not ask an agent to these \
+              sockets (level admin).",
     },
     Setting {
         key: "announce.urls",

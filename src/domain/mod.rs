@@ -20,6 +20,7 @@ pub mod history;
 pub mod key;
 pub mod listing;
 pub mod memory;
+pub mod migration;
 pub mod name;
 pub mod observed;
 pub mod peer_token;

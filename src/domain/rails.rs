@@ -151,6 +151,8 @@ pub struct PlanRow {
     pub nodes: Vec<Name>,
     /// Which they are: `all 60 nodes`, `zone us-east1-b (20 nodes)`, `nodes lb-1, lb-2`.
     pub scope: String,
+    /// Whether it is written by their stats sockets: it does not follow the KV there.
+    pub by_socket: bool,
     /// What they are told now.
     pub now: Answer,
     /// What they will be told.

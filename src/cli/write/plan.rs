@@ -86,9 +86,14 @@ fn row(row: &PlanRow) -> [String; 4] {
     if let Some((at, then)) = &row.then {
         let _ = write!(next, ", {} from {at:.0}", then.words());
     }
+    let by = if row.by_socket {
+        ", by stats socket"
+    } else {
+        ""
+    };
     [
         row.server.to_string(),
-        row.scope.clone(),
+        format!("{}{by}", row.scope),
         row.now.words(),
         next,
     ]
@@ -119,7 +124,7 @@ pub(in crate::cli) fn shown<const N: usize>(head: [&str; N], rows: &[[String; N]
     head.to_owned() + &limited(lines.into_iter())
 }
 
-fn limited(lines: impl ExactSizeIterator<Item = String>) -> String {
+pub(super) fn limited(lines: impl ExactSizeIterator<Item = String>) -> String {
     let left_out = lines.len().saturating_sub(LINES_MAX);
     let mut text: String = lines.take(LINES_MAX).collect();
     if left_out > 0 {

@@ -8,7 +8,7 @@ use rand::RngExt as _;
 
 use super::checks::check_guard;
 use super::plan;
-use super::{Manner, Proposal, Standing, WriteArgs};
+use super::{Asked, Manner, Proposal, Sockets, Standing, WriteArgs};
 use crate::cli::ask::{NO_TERMINAL, ask, confirm, has_terminal, tell};
 use crate::cli::commit::{About, Places, Progress, Unwritten, write};
 use crate::cli::look::Look;
@@ -35,6 +35,8 @@ pub(in crate::cli) struct Writing<'a> {
     look: &'a Look,
     manner: Manner,
     progress: Progress,
+    /// What is written to stats sockets.
+    sockets: Sockets,
     agreed: Agreed,
     /// Every row that a plan showed.
     rows: Vec<PlanRow>,
@@ -54,12 +56,14 @@ impl<'a> Writing<'a> {
         look: &'a Look,
         manner: Manner,
         parts: Vec<Vec<Edit>>,
+        sockets: Sockets,
     ) -> Self {
         Self {
             args,
             look,
             manner,
             progress: Progress::new(parts),
+            sockets,
             agreed: Agreed::default(),
             rows: Vec::new(),
         }
@@ -75,6 +79,20 @@ impl<'a> Writing<'a> {
         &self.progress
     }
 
+    /// Writes what does not follow the KV, after that is written.
+    pub(super) fn write_sockets(&self, generation: Generation) -> Result<(), Failure> {
+        self.sockets.write(self.look, self.rows(), generation)
+    }
+
+    fn asked<'b>(&'b self, standing: &'b Standing) -> Asked<'b> {
+        Asked {
+            standing,
+            all: self.progress.left(),
+            sockets: &self.sockets,
+            manner: self.manner,
+        }
+    }
+
     /// Judges, shows and asks about what is left to write. A plan that was agreed to already is
     /// not shown again.
     pub(super) fn agree(&mut self, standing: &Standing) -> Result<(), Failure> {
@@ -82,8 +100,9 @@ impl<'a> Writing<'a> {
         let wanted: Vec<_> = left.iter().flatten().filter_map(Edit::directive).collect();
         check_guard(&standing.snapshot, wanted.iter().map(|(key, d)| (key, d)))?;
         let typed = self.agreed.typed.as_deref();
-        let mut verdict = self.args.judge(standing, left, self.manner, typed)?;
+        let mut verdict = self.args.judge(&self.asked(standing), typed)?;
         verdict.warnings.extend(standing.missing.iter().cloned());
+        verdict.warnings.extend(self.sockets.notes());
         let plan = Some((verdict.rows.clone(), verdict.capacities.clone()));
         if plan == self.agreed.plan && verdict.refusals.is_empty() {
             return Ok(());
@@ -121,8 +140,7 @@ impl<'a> Writing<'a> {
             && !self.args.dry_run
         {
             let typed = ask(&format!("To do it all the same, type: {sentence}\n> "))?;
-            let left = self.progress.left();
-            verdict = self.args.judge(standing, left, self.manner, Some(&typed))?;
+            verdict = self.args.judge(&self.asked(standing), Some(&typed))?;
             self.agreed.typed = Some(typed);
         }
         if verdict.refusals.is_empty() {
@@ -157,7 +175,11 @@ impl<'a> Writing<'a> {
         let begin = clock::moment();
         loop {
             let (source, listing) = (&context.source, &standing.listing);
-            let writing = write(source, &places, listing, &mut self.progress, about);
+            let about = About {
+                sockets: self.sockets.changes(),
+                ..about.clone()
+            };
+            let writing = write(source, &places, listing, &mut self.progress, &about);
             match context.block_on(writing) {
                 Err(unwritten) if unwritten.failure.exit == Exit::Conflict => {
                     if clock::moment().since(begin) >= ANEW_TIME_MAX {
@@ -181,7 +203,12 @@ impl<'a> Writing<'a> {
     ) -> Result<Standing, Failure> {
         let standing = Standing::of(self.look)?;
         tell("note: somebody else wrote meanwhile: looking again\n");
-        self.check_untouched(&standing.listing, &proposal(&standing)?.edits)?;
+        let anew = proposal(&standing)?;
+        self.check_untouched(&standing.listing, &anew.edits)?;
+        // What the first part's record holds stays; each row is looked at again when it is written.
+        if self.progress.written().is_empty() {
+            self.sockets = Sockets::plan(self.look, &standing, &anew)?;
+        }
         self.agree(&standing)?;
         Ok(standing)
     }

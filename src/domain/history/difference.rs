@@ -182,6 +182,7 @@ mod tests {
             command: "tidegate".to_owned(),
             trace: None,
             part: None,
+            sockets: Vec::new(),
             changed: changed.collect(),
         }
     }

@@ -351,4 +351,5 @@ fn a_write_over_a_large_fleet_is_judged_by_a_few_representative_nodes() {
 }
 
 mod capacity;
+mod held;
 mod policy;
