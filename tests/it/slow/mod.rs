@@ -7,9 +7,12 @@
 )]
 
 mod balancer;
+mod both_sources;
 mod consul_faults;
 mod crowd;
+mod disable;
 mod folder_contract;
+mod followed;
 mod full_disk;
 mod gone_node;
 mod herd;
