@@ -1,7 +1,5 @@
 //! `tidegate accept`: a history that went back, ended by somebody who has seen what that changes.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
 use crate::harness::consul::Consul;

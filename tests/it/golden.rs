@@ -33,9 +33,13 @@ impl Transcript {
     /// `$ tidegate <shown>`, its standard output, its standard error behind `! `, and its exit code
     /// unless that is 0.
     pub(super) fn add(&mut self, shown: &[&str], output: &Output) {
-        let word = |word: &&str| match word.contains([' ', '(', '|', '*']) {
-            true => format!("'{word}'"),
-            false => (*word).to_owned(),
+        let word = |word: &&str| {
+            let quoted = word.contains([' ', '(', '|', '*']);
+            if quoted {
+                format!("'{word}'")
+            } else {
+                (*word).to_owned()
+            }
         };
         let words: Vec<_> = shown.iter().map(word).collect();
         let text = &mut self.0;

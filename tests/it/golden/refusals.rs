@@ -15,6 +15,42 @@ fn settings(rails: &str) -> String {
     )
 }
 
+/// What refuses, the rails of the settings, a key that is written before, and the command.
+type Case = (
+    &'static str,
+    &'static str,
+    Option<(&'static str, &'static str)>,
+    &'static [&'static str],
+);
+
+const BOB: &str =
+    r#"{"state":"ready","by":"bob","since":"2026-01-02T03:04:05Z","reason":"a test"}"#;
+const DEPLOY: &str = r#"{"active":true,"url":"https://ci/7","by":"ana"}"#;
+
+#[rustfmt::skip]
+const CASES: [Case; 17] = [
+    ("settings", r#""floors":1"#, None, &["canary", "--drain"]),
+    ("floor", "", Some(("server-overrides/api/a", "drain")), &["set", "drain", "api/b"]),
+    ("canary-alone", "", None, &["set", "drain", "web/a", "--node", "lb-1"]),
+    ("second-zone", "", Some(("server-overrides/web/a", "drain")),
+        &["set", "drain", "web/b", "--canary-alone", "--reason", "r"]),
+    ("many-rows", r#""many_rows":1"#, None, &["set", "90%", "backend=(api|web)", "group=main"]),
+    ("maint-from-ready", "", None, &["set", "maint", "api/b", "--below-floor", "--reason", "r"]),
+    ("deploy-lock", "", Some(("deploys/cny", DEPLOY)), &["canary", "--drain"]),
+    ("deploy-lock that cannot be read", "", Some(("deploys/cny", "soon")), &["canary", "--maint"]),
+    ("ttl, none given", r#""ttl":{"required":true}"#, Some(("deploys/cny", r#"{"active":false}"#)),
+        &["set", "drain", "web/b", "--canary-alone", "--second-zone", "--reason", "r"]),
+    ("ttl, too long", r#""ttl":{"max":"1h"}"#, None,
+        &["set", "drain", "web/b", "--canary-alone", "--second-zone", "--reason", "r", "--ttl", "2h"]),
+    ("reason", r#""reason":"always""#, None, &["canary", "--drain"]),
+    ("guard", "", None, &["set", "drain", "ssh/a"]),
+    ("stronger directives", "", Some(("server-overrides/web/cny", BOB)), &["canary", "--drain"]),
+    ("no ramp", "", None, &["canary", "--hold"]),
+    ("nothing matches", "", None, &["set", "drain", "nobody"]),
+    ("an unknown tag", "", None, &["set", "drain", "colour=red"]),
+    ("no change of that id", "", None, &["undo", "01J00000000000000000000000"]),
+];
+
 #[test]
 fn what_refusals_print_is_as_kept() {
     let place = Place::folder();
@@ -23,96 +59,20 @@ fn what_refusals_print_is_as_kept() {
     place.done(&["init"]);
     place.put("group-states/main", "ready");
     place.put("group-states/kept", "ready");
-    let before = ["--yes", "--by", "ana", "--replica", "http://127.0.0.1:1"];
-    let mut case = |what: &str, rails: &str, command: &[&str]| {
+    let more = ["--yes", "--by", "ana", "--replica", "http://127.0.0.1:1"];
+    for (what, rails, before, command) in CASES {
         place.put("settings", &settings(rails));
+        if let Some((key, value)) = before {
+            place.put(key, value);
+        }
         transcript.say(what);
-        let output = place.run_as_it_is(&[command, &before[..]].concat());
-        transcript.add(command, &output);
+        let output = place.run_as_it_is(&[command, &more].concat());
         assert_ne!(output.code, Some(0), "{what}: {output:?}");
-    };
-    case("settings", r#""floors":1"#, &["canary", "--drain"]);
-    place.put("server-overrides/api/a", "drain");
-    case("floor", "", &["set", "drain", "api/b"]);
-    case(
-        "canary-alone",
-        "",
-        &["set", "drain", "web/a", "--node", "lb-1"],
-    );
-    place.put("server-overrides/web/a", "drain");
-    case(
-        "second-zone",
-        "",
-        &["set", "drain", "web/b", "--canary-alone", "--reason", "r"],
-    );
-    case(
-        "many-rows",
-        r#""many_rows":1"#,
-        &["set", "90%", "backend=(api|web)", "group=main"],
-    );
-    case(
-        "maint-from-ready",
-        "",
-        &["set", "maint", "api/b", "--below-floor", "--reason", "r"],
-    );
-    place.put(
-        "deploys/cny",
-        r#"{"active":true,"url":"https://ci/7","by":"ana"}"#,
-    );
-    case("deploy-lock", "", &["canary", "--drain"]);
-    place.put("deploys/cny", "soon");
-    case(
-        "deploy-lock that cannot be read",
-        "",
-        &["canary", "--maint"],
-    );
-    place.put("deploys/cny", r#"{"active":false}"#);
-    case(
-        "ttl, none given",
-        r#""ttl":{"required":true}"#,
-        &[
-            "set",
-            "drain",
-            "web/b",
-            "--canary-alone",
-            "--second-zone",
-            "--reason",
-            "r",
-        ],
-    );
-    case(
-        "ttl, too long",
-        r#""ttl":{"max":"1h"}"#,
-        &[
-            "set",
-            "drain",
-            "web/b",
-            "--canary-alone",
-            "--second-zone",
-            "--reason",
-            "r",
-            "--ttl",
-            "2h",
-        ],
-    );
-    case("reason", r#""reason":"always""#, &["canary", "--drain"]);
-    case("guard", "", &["set", "drain", "ssh/a"]);
-    place.put(
-        "server-overrides/web/cny",
-        r#"{"state":"ready","by":"bob","since":"2026-01-02T03:04:05Z","reason":"a test"}"#,
-    );
-    case("stronger directives", "", &["canary", "--drain"]);
-    case("no ramp", "", &["canary", "--hold"]);
-    case("nothing matches", "", &["set", "drain", "nobody"]);
-    case("an unknown tag", "", &["set", "drain", "colour=red"]);
-    case(
-        "no change of that id",
-        "",
-        &["undo", "01J00000000000000000000000"],
-    );
+        transcript.add(command, &output);
+    }
     transcript.say("nobody to ask");
     for command in [&["set", "drain", "api/x"][..], &["accept"]] {
-        let output = place.run_as_it_is(&[command, &before[1..]].concat());
+        let output = place.run_as_it_is(&[command, &more[1..]].concat());
         transcript.add(command, &output);
     }
     transcript.expect_kept("refusals");

@@ -63,10 +63,10 @@ impl Scene {
 
     fn stand(&self, a: [Seen<'_>; 2]) {
         throughout("the rows stand", 3 * SHORT, || {
-            let rows = self.nodes.iter().zip(a);
+            let mut rows = self.nodes.iter().zip(a);
             let stand =
                 |(node, seen): (&Haproxy, Seen<'_>)| rows_stand(node, &[("a".to_owned(), seen)]);
-            rows.map(stand).collect()
+            rows.try_for_each(stand)
         });
     }
 }
