@@ -249,15 +249,13 @@ impl<'a> Writing<'a> {
         };
         let others = self.progress.edits().filter(other);
         let others: Vec<_> = others.map(|edit| edit.path.as_str()).collect();
-        if others.is_empty() {
-            let snapshot = Snapshot::build(&listing).map_err(|error| failed(&error))?;
-            return Ok(snapshot.settings);
+        if !others.is_empty() {
+            // It was written, and counted until then: no conflict.
+            let others = others.join(", ");
+            tell(&format!("note: somebody has changed {others} since\n"));
         }
-        let text = format!(
-            "it is written, and somebody has changed {} since",
-            others.join(", ")
-        );
-        Err(Failure::new(Exit::Conflict, text))
+        let snapshot = Snapshot::build(&listing).map_err(|error| failed(&error))?;
+        Ok(snapshot.settings)
     }
 }
 

@@ -38,6 +38,7 @@ pub(crate) mod responder;
 pub(crate) mod small_disk;
 pub(crate) mod state_folder;
 pub(crate) mod stats;
+pub(crate) mod terminal;
 pub(crate) mod tidegate;
 pub(crate) mod tools;
 pub(crate) mod trio;

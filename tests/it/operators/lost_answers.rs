@@ -4,6 +4,7 @@ use super::*;
 use crate::harness::between::{Between, Treat};
 use crate::harness::consul::Consul;
 use crate::harness::tidegate::tidegate;
+use crate::harness::wait::{check as check_that, eventually};
 
 fn consul(place: &Place) -> &Consul {
     match place {
@@ -88,4 +89,30 @@ fn one_that_arrives_after_somebody_elses_write_is_never_applied() {
             .is_some_and(|c| c.contains("--drain"))
     });
     assert_eq!(drains.count(), 0);
+}
+
+/// It counted until then, and its record stands: no conflict.
+#[test]
+fn one_that_was_applied_and_overtaken_since_is_written() {
+    let place = Place::consul();
+    set_up(&place);
+    let records = history(&place, &[]).len();
+    let between = Between::new(consul(&place).http(), |_| Treat::LoseAnswer);
+    let drain = ["canary", "--gprd", "--drain"];
+    let output = std::thread::scope(|scope| {
+        let draining = scope.spawn(|| tidegate(&drain, &between.environment()));
+        eventually("the drain is applied", PATIENCE, || {
+            let now = history(&place, &[]).len();
+            check_that(now > records, || format!("{now} records"))
+        });
+        place.done(&["canary", "--ready"]);
+        draining.join().expect("it does not panic")
+    });
+    let texts = [
+        "written to gprd",
+        "note: somebody has changed canary-state since",
+    ];
+    expect(&output, 0, &texts);
+    assert_eq!(place.json("canary-state")["state"], "ready");
+    assert_eq!(history(&place, &[]).len(), records + 2);
 }

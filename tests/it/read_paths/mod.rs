@@ -22,7 +22,7 @@ use crate::harness::wait::PATIENCE;
 /// `agent-inter` of the nodes here.
 const INTER: Duration = Duration::from_millis(300);
 /// Drained by somebody, for a reason.
-const DRAIN: &str =
+pub(crate) const DRAIN: &str =
     r#"{"state":"drain","by":"alice","reason":"bad release","since":"2026-01-02T03:04:05Z"}"#;
 
 /// A service, and a node of each version that it answers.
@@ -60,6 +60,12 @@ impl Fleet {
         fleet
     }
 
+    /// Writes the canary's directive, and waits until every node has the canary so.
+    pub(crate) fn put_canary(&self, directive: &str, status: &str) {
+        self.state.put("canary-state", directive);
+        self.await_canary(status);
+    }
+
     /// Waits until every node has the canary so.
     fn await_canary(&self, status: &str) {
         for node in &self.nodes {
@@ -80,8 +86,13 @@ impl Fleet {
         tidegate(&all, &[])
     }
 
+    /// Where its state is.
+    pub(crate) fn kv(&self) -> String {
+        self.state.kv()
+    }
+
     /// The flags that have every node asked over its unix socket.
-    fn sockets(&self) -> Vec<String> {
+    pub(crate) fn sockets(&self) -> Vec<String> {
         let nodes = self.nodes.iter();
         let flag = |node: &Node| {
             let (name, path) = (node.haproxy.name(), node.haproxy.socket());
@@ -156,7 +167,7 @@ fn config([exporter, admin, user]: [SocketAddr; 3], agent: Option<SocketAddr>) -
 }
 
 /// Expects an exit code and these texts on standard output.
-fn expect(output: &Output, code: i32, texts: &[&str]) {
+pub(crate) fn expect(output: &Output, code: i32, texts: &[&str]) {
     let shown = format!("{}\n{}", output.stdout, output.stderr);
     assert_eq!(output.code, Some(code), "{shown}");
     for text in texts {

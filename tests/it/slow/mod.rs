@@ -7,12 +7,15 @@
 )]
 
 mod balancer;
+mod both_sources;
 mod consul_faults;
 mod crowd;
 mod dead_parts;
 mod demo;
+mod disable;
 mod disk;
 mod folder_contract;
+mod followed;
 mod full_disk;
 mod gone_node;
 mod herd;
