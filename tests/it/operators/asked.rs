@@ -151,7 +151,7 @@ fn a_reader_that_has_gone_is_no_error() {
         (format!("undo {change} --yes {store} {nobody}"), 0),
         (format!("deploy start cny {store} {nobody}"), 0),
         (format!("accept --dry-run --force {store} {nobody}"), 0),
-        (format!("init --dry-run --env other --kv {}", place.kv()), 0),
+        (format!("init --dry-run --env gstg --kv {}", place.kv()), 0),
         ("check-config examples/tidegate.toml".to_owned(), 0),
         ("completions bash".to_owned(), 0),
         ("man".to_owned(), 0),
