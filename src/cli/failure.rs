@@ -22,6 +22,8 @@ pub enum Exit {
     Unreachable = 6,
     /// It is written, and a replica does not answer by it in time.
     NotConverged = 7,
+    /// Differences were found.
+    Differs = 10,
 }
 
 /// What failed, for the person at the terminal.

@@ -13,9 +13,11 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
+use super::servers_state::{self, ServersStateError};
 use super::stats::{self, StatsError};
 use crate::clock;
 use crate::domain::answer::{Percent, State};
+use crate::domain::haproxy::lint::Running;
 use crate::domain::name::ServerId;
 use crate::domain::observed::ObservedNode;
 
@@ -59,6 +61,14 @@ pub enum SocketError {
         address: StatsAddress,
         /// What is wrong with it.
         error: StatsError,
+    },
+    /// Not what was asked for.
+    #[error("{address}: {error}")]
+    ServersState {
+        /// Where.
+        address: StatsAddress,
+        /// What is wrong with it.
+        error: ServersStateError,
     },
     /// `HAProxy` refuses the change.
     #[error("{address} refuses `{command}`: {reply}")]
@@ -105,6 +115,18 @@ impl StatsAddress {
         let answer = self.ask("show stat").await?;
         // As of its whole answer: a row is never older than that by more than the time for it.
         stats::read(&answer, clock::now()).map_err(|error| SocketError::Stats {
+            address: self.clone(),
+            error,
+        })
+    }
+
+    /// The servers that the process has, and whom they ask.
+    ///
+    /// # Errors
+    /// See [`SocketError`].
+    pub async fn show_servers_state(&self) -> Result<Running, SocketError> {
+        let answer = self.ask("show servers state").await?;
+        servers_state::read(&answer).map_err(|error| SocketError::ServersState {
             address: self.clone(),
             error,
         })

@@ -12,12 +12,14 @@ use super::version::Version;
 
 pub use self::report::{Allowed, Counts, Finding, Report};
 pub use self::rules::{ALL, Rule, Severity};
-pub use self::scene::{Row, Scene};
+pub use self::running::{Running, RunningServer};
+pub use self::scene::{OneBackend, Row, Scene};
 
 mod agent;
 mod allow;
 mod report;
 pub(in crate::domain::haproxy) mod rules;
+mod running;
 mod scene;
 mod send;
 mod start;
@@ -26,6 +28,17 @@ mod weight;
 
 /// The most ways in which files are read: four conditions that cannot be judged.
 pub const READINGS_MAX: usize = 16;
+
+/// What is known beside the files. `None`: nobody was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Evidence {
+    /// HAProxy's version.
+    pub version: Option<Version>,
+    /// What a running HAProxy has.
+    pub running: Option<Running>,
+    /// The servers, as `backend/server`, that poll for this node.
+    pub polling: Option<BTreeSet<String>>,
+}
 
 /// Files, read in every way that conditions allow.
 #[derive(Debug)]
@@ -80,11 +93,11 @@ impl<'a> Readings<'a> {
 
     /// Judges them.
     #[must_use]
-    pub fn judge(&self, version: Option<Version>) -> Report {
+    pub fn judge(&self, evidence: &Evidence) -> Report {
         let mut found: BTreeMap<(usize, &'static str, String), Place<'_>> = BTreeMap::new();
         let mut counts = Counts::default();
         for (reading, configuration) in &self.all {
-            let scene = Scene::new(reading, configuration, version);
+            let scene = Scene::new(reading, configuration, evidence);
             counts = counts.most(scene.counts());
             for Found {
                 rule,
@@ -165,12 +178,17 @@ fn findings(scene: &Scene<'_>) -> Findings {
             .map_or_else(String::new, |at| format!(" (byte {})", at + 1));
         found.add(&rules::SYNTAX, fault.line, format!("{}{at}", fault.what));
     }
+    // What such a file means nobody knows.
+    if !found.0.is_empty() {
+        return found;
+    }
     for judge in [
         send::judge,
         agent::judge,
         weight::judge,
         start::judge,
         traffic::judge,
+        running::judge,
     ] {
         judge(scene, &mut found);
     }

@@ -54,7 +54,9 @@ pub struct Line {
     pub comment: Option<Range<usize>>,
     /// The variables that it names.
     pub variables: Vec<Variable>,
-    /// Whether it counts: it is neither a condition nor left out by one.
+    /// Whether no condition leaves it out.
+    pub is_live: bool,
+    /// Whether it is of a section: live, and no condition or notice itself.
     pub counts: bool,
 }
 
@@ -221,7 +223,11 @@ impl Reader<'_, '_> {
 
     fn line(&mut self, file: usize, number: usize, span: Range<usize>) -> Result<(), Unknown> {
         let bytes = &self.reading.files[file].bytes[span.clone()];
-        let split = words::split(bytes, &|name| self.value(name, file, number));
+        let variables = words::Variables {
+            value: &|name| self.value(name, file, number),
+            joins_unset: self.setting.version.is_some_and(Version::joins_unset),
+        };
+        let split = words::split(bytes, &variables);
         let nul = bytes.iter().position(|&byte| byte == 0);
         let (split, error) = match split {
             Ok(split) => (split, None),
@@ -239,6 +245,7 @@ impl Reader<'_, '_> {
             span,
             words: split.words,
             variables: split.variables,
+            is_live: self.is_live(),
             counts: false,
         });
         if let Some((column, error)) = error {
@@ -247,6 +254,11 @@ impl Reader<'_, '_> {
             self.refuse(nul, "a zero byte");
         }
         self.apply()
+    }
+
+    fn is_live(&self) -> bool {
+        let innermost = self.conditions.last();
+        innermost.is_none_or(|condition| condition.counts)
     }
 
     fn value(&self, name: &str, file: usize, number: usize) -> Option<String> {
@@ -264,15 +276,19 @@ impl Reader<'_, '_> {
             return Ok(());
         };
         let (first, second) = (line.word(0).to_owned(), line.word(1).to_owned());
-        let counts = self
-            .conditions
-            .last()
-            .is_none_or(|condition| condition.counts);
+        let is_live = line.is_live;
+        let third = line.word(2).to_owned();
         match first.as_str() {
             // A `[` begins a scope, which only says who the file is for.
             "" => return Ok(()),
             ".if" | ".elif" | ".else" | ".endif" => return self.condition(&first),
-            _ if !counts || first.starts_with('[') => return Ok(()),
+            _ if !is_live || first.starts_with('[') => return Ok(()),
+            ".alert" | ".warning" | ".notice" | ".diag" if !third.is_empty() => {
+                self.refuse(
+                    None,
+                    &format!("{first} takes one word, and {third:?} is a second"),
+                );
+            }
             ".alert" => self.refuse(None, &format!(".alert is reached: {second}")),
             ".warning" | ".notice" | ".diag" => {}
             text if text.starts_with('.') => {

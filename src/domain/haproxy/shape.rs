@@ -72,6 +72,7 @@ impl Shape {
 mod tests {
     use super::*;
     use crate::domain::haproxy::configuration::Configuration;
+    use crate::domain::haproxy::lint::Evidence;
     use crate::domain::haproxy::reading::{File, Reading, Setting};
 
     #[test]
@@ -87,7 +88,10 @@ mod tests {
         }];
         let reading = Reading::of(&files, &Setting::default()).unwrap();
         let configuration = Configuration::of(&reading);
-        let shape = Shape::of(&Scene::new(&reading, &configuration, None), None);
+        let shape = Shape::of(
+            &Scene::new(&reading, &configuration, &Evidence::default()),
+            None,
+        );
         let name = Name::parse("lb-1").unwrap();
         let topology = shape.add_to(Topology::default(), name, None);
         let node = &topology.nodes()["lb-1"];

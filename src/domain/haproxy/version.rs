@@ -25,6 +25,18 @@ impl Version {
             (None, _) => None,
         }
     }
+
+    /// Whether a variable that is not set joins words: `words::Variables::joins_unset`.
+    #[must_use]
+    pub fn joins_unset(self) -> bool {
+        let first = match self.branch {
+            (2, 4) => 25,
+            (2, 6) => 16,
+            (2, 8) => 5,
+            branch => return branch >= (2, 9),
+        };
+        self.release.is_some_and(|release| release >= first)
+    }
 }
 
 impl FromStr for Version {

@@ -40,6 +40,16 @@ pub struct Word {
     pub span: Range<usize>,
 }
 
+/// What the variables of a line stand for.
+pub struct Variables<'a> {
+    /// A variable's value; `None`: it is not set.
+    pub value: &'a dyn Fn(&str) -> Option<String>,
+    /// Whether a variable that is not set, just before the closing quote, joins its word with the
+    /// next one: `"a$GONE" b` is `ab`. So it is since 2.4.25, 2.6.16, 2.8.5 and 2.9 (measured on
+    /// 2.8.25); before that nothing is put in.
+    pub joins_unset: bool,
+}
+
 /// A variable that a word names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variable {
@@ -51,6 +61,9 @@ pub struct Variable {
     pub is_set: bool,
     /// The index of the word that it begins in.
     pub word: usize,
+    /// Whether it is not set, has no default, and stands just before the closing quote of a word
+    /// that is not the last.
+    pub is_unset_at_end: bool,
 }
 
 /// Why HAProxy refuses a line.
@@ -79,14 +92,11 @@ pub enum WordError {
     TooLong,
 }
 
-/// Splits a line without its line end. `value` tells a variable's value.
+/// Splits a line without its line end.
 ///
 /// # Errors
 /// What is wrong with it, and where, in bytes of the line.
-pub fn split(
-    line: &[u8],
-    value: &dyn Fn(&str) -> Option<String>,
-) -> Result<Split, (usize, WordError)> {
+pub fn split(line: &[u8], variables: &Variables<'_>) -> Result<Split, (usize, WordError)> {
     if line.len() > LINE_BYTES_MAX {
         return Err((LINE_BYTES_MAX, WordError::TooLong));
     }
@@ -94,7 +104,8 @@ pub fn split(
     let mut splitter = Splitter {
         line,
         at: begin,
-        value,
+        variables,
+        quote: None,
         text: Vec::new(),
         begin,
         taken: 0,
@@ -107,7 +118,9 @@ pub fn split(
 struct Splitter<'a> {
     line: &'a [u8],
     at: usize,
-    value: &'a dyn Fn(&str) -> Option<String>,
+    variables: &'a Variables<'a>,
+    /// Where the open quote stands, and which it is.
+    quote: Option<(usize, u8)>,
     /// The word under way.
     text: Vec<u8>,
     /// Where it began.
@@ -119,24 +132,22 @@ struct Splitter<'a> {
 
 impl Splitter<'_> {
     fn run(&mut self) -> Result<(), (usize, WordError)> {
-        // Where the open quote stands, and which it is.
-        let mut quote: Option<(usize, u8)> = None;
         while let Some(byte) = self.peek(0) {
-            match (byte, quote) {
+            match (byte, self.quote) {
                 (b'\0' | b'\n' | b'\r', _) => break,
                 (b'#', None) => {
                     self.split.comment = Some(self.at);
                     break;
                 }
                 (b'"' | b'\'', None) => {
-                    quote = Some((self.at, byte));
+                    self.quote = Some((self.at, byte));
                     self.at += 1;
                 }
                 (b'"' | b'\'', Some((_, open))) if open == byte => {
-                    quote = None;
+                    self.quote = None;
                     self.at += 1;
                 }
-                (b'\\', None | Some((_, b'"'))) => self.escape(quote.is_some())?,
+                (b'\\', None | Some((_, b'"'))) => self.escape()?,
                 (b'$', Some((_, b'"'))) => self.variable()?,
                 (byte, None) if is_space(byte) => {
                     let end = self.at;
@@ -149,7 +160,7 @@ impl Splitter<'_> {
                 }
             }
         }
-        if let Some((at, _)) = quote {
+        if let Some((at, _)) = self.quote {
             return Err((at, WordError::Quote));
         }
         // An empty last word is as if it were not there.
@@ -193,10 +204,10 @@ impl Splitter<'_> {
         Ok(())
     }
 
-    fn escape(&mut self, in_double: bool) -> Result<(), (usize, WordError)> {
+    fn escape(&mut self) -> Result<(), (usize, WordError)> {
         let (byte, length) = match self.peek(1) {
             Some(plain @ (b' ' | b'\\' | b'#' | b'\'' | b'"')) => (plain, 2),
-            Some(b'$') if in_double => (b'$', 2),
+            Some(b'$') if self.quote.is_some() => (b'$', 2),
             Some(b't') => (b'\t', 2),
             Some(b'n') => (b'\n', 2),
             Some(b'r') => (b'\r', 2),
@@ -229,13 +240,22 @@ impl Splitter<'_> {
             self.at += 3;
         }
         let default = if braced { self.rest(begin)? } else { None };
-        let value = (self.value)(&name);
+        let value = (self.variables.value)(&name);
+        let is_given = value.is_some() || default.is_some() || name.starts_with('.');
+        let is_unset_at_end = !is_given && self.ends_before_another_word();
         self.split.variables.push(Variable {
             name,
             default: default.clone(),
             is_set: value.is_some(),
             word: self.split.words.len(),
+            is_unset_at_end,
         });
+        if is_unset_at_end && self.variables.joins_unset {
+            self.quote = None;
+            self.at += 1;
+            self.skip_spaces();
+            return Ok(());
+        }
         let value = value.or(default).unwrap_or_default();
         let mut bytes = value.bytes().peekable();
         while let Some(byte) = bytes.next() {
@@ -247,6 +267,15 @@ impl Splitter<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a closing quote, blanks and another word follow.
+    fn ends_before_another_word(&self) -> bool {
+        let Some((b'"', rest)) = self.line[self.at..].split_first() else {
+            return false;
+        };
+        let next = rest.iter().position(|&byte| !is_space(byte));
+        next.is_some_and(|at| at > 0 && !matches!(rest[at], b'#' | 0))
     }
 
     /// A name, or the name of one of HAProxy's own variables with the dot before it.
@@ -303,8 +332,13 @@ mod tests {
         }
     }
 
+    const VARIABLES: Variables<'_> = Variables {
+        value: &value,
+        joins_unset: false,
+    };
+
     fn check(line: &str, words: &[&str]) {
-        let got = split(line.as_bytes(), &value).map(|split| {
+        let got = split(line.as_bytes(), &VARIABLES).map(|split| {
             let words = split.words.into_iter().map(|word| word.text);
             words.collect::<Vec<_>>()
         });
@@ -350,6 +384,26 @@ mod tests {
     }
 
     #[test]
+    fn a_variable_that_is_not_set_joins_words_in_later_releases() {
+        let variables = Variables {
+            value: &value,
+            joins_unset: true,
+        };
+        for (line, words) in [
+            (r#"a "$GONE" b"#, &["a", "b"][..]),
+            (r#""a${GONE}"  b"#, &["ab"]),
+            (r#""a${GONE-}" b"#, &["a", "b"]),
+            (r#""a$NONE" b"#, &["a", "b"]),
+            (r#""a $GONE b" c"#, &["a  b", "c"]),
+            (r#""a$GONE""#, &["a"]),
+        ] {
+            let split = split(line.as_bytes(), &variables).unwrap();
+            let got: Vec<_> = split.words.iter().map(|word| &word.text).collect();
+            assert_eq!(got, words, "{line}");
+        }
+    }
+
+    #[test]
     fn a_line_that_haproxy_refuses_is_refused_at_its_place() {
         for (line, at, error) in [
             ("a 'b", 2, WordError::Quote),
@@ -362,21 +416,25 @@ mod tests {
             ("\"${A[1]}\"", 4, WordError::Expansion),
             (r"\x4", 0, WordError::Hexadecimal),
         ] {
-            assert_eq!(split(line.as_bytes(), &value), Err((at, error)), "{line}");
+            assert_eq!(
+                split(line.as_bytes(), &VARIABLES),
+                Err((at, error)),
+                "{line}"
+            );
         }
         let most = "x ".repeat(WORDS_MAX);
         assert_eq!(
-            split(most.as_bytes(), &value).map(|s| s.words.len()),
+            split(most.as_bytes(), &VARIABLES).map(|s| s.words.len()),
             Ok(WORDS_MAX)
         );
-        let error = split((most + "x").as_bytes(), &value).unwrap_err();
+        let error = split((most + "x").as_bytes(), &VARIABLES).unwrap_err();
         assert_eq!(error.1, WordError::TooMany);
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_split_or_refused(line in proptest::collection::vec(any::<u8>(), 0..200)) {
-            match split(&line, &value) {
+            match split(&line, &VARIABLES) {
                 Ok(split) => {
                     for word in &split.words {
                         prop_assert!(word.span.start <= word.span.end && word.span.end <= line.len());

@@ -2,7 +2,7 @@
 
 use super::Findings;
 use super::rules;
-use super::scene::{Row, Scene, address};
+use super::scene::{OneBackend, Row, Scene, address};
 use crate::domain::haproxy::configuration::Proxy;
 use crate::domain::haproxy::version::Version;
 
@@ -22,9 +22,17 @@ pub(super) fn judge(scene: &Scene<'_>, found: &mut Findings) {
             left_over(row, found);
         }
     }
-    for (proxy, rows) in scene.enrolled_backends() {
-        let inters = rows.iter().map(|row| row.options().agent_inter_ms());
-        timeout(proxy, inters.min().unwrap_or(0), scene.version, found);
+    for OneBackend {
+        proxy, enrolled, ..
+    } in scene.enrolled_backends()
+    {
+        let inters = enrolled.iter().map(|row| row.options().agent_inter_ms());
+        timeout(
+            proxy,
+            inters.min().unwrap_or(0),
+            scene.evidence.version,
+            found,
+        );
     }
 }
 
@@ -36,17 +44,18 @@ fn empty_word(scene: &Scene<'_>, row: &Row<'_>, found: &mut Findings) {
         let Some(line) = at.and_then(|at| scene.reading.lines.get(at)) else {
             continue;
         };
-        let ignored: Vec<_> = line.words[line.arguments().len()..].iter().collect();
-        let first = ignored
+        let ignored = &line.words[line.arguments().len()..];
+        let ignored = ignored.iter().find(|word| !word.text.is_empty());
+        let unset = line
+            .variables
             .iter()
-            .map(|word| &word.text)
-            .find(|text| !text.is_empty());
-        if let (Some(at), Some(first)) = (at, first) {
-            found.add(
-                &rules::EMPTY_WORD,
-                at,
-                format!("{first:?} and what follows is ignored"),
-            );
+            .find(|variable| variable.is_unset_at_end);
+        if let (Some(at), Some(variable)) = (at, unset) {
+            let message = format!("the variable {} is not set", variable.name);
+            found.add(&rules::EMPTY_WORD, at, message);
+        } else if let (Some(at), Some(first)) = (at, ignored) {
+            let message = format!("{:?} and what follows is ignored", first.text);
+            found.add(&rules::EMPTY_WORD, at, message);
         }
     }
 }

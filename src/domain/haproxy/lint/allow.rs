@@ -3,6 +3,8 @@
 //! At the end of a line, or on lines of their own above it, they count for that line; at the head
 //! of a section for all of it.
 
+use std::collections::BTreeMap;
+
 use super::rules::{self, Rule};
 use crate::domain::haproxy::reading::{Line, Reading, is_section};
 
@@ -15,8 +17,6 @@ pub(super) struct Allowance {
     pub(super) reason: String,
     /// Where the comment stands.
     pub(super) line: usize,
-    /// The lines that it counts for.
-    of: std::ops::Range<usize>,
 }
 
 /// All of them.
@@ -25,37 +25,64 @@ pub(super) struct Allowances {
     pub(super) all: Vec<Allowance>,
     /// Comments that allow nothing, and why.
     pub(super) wrong: Vec<(usize, String)>,
+    /// Which of them counts for a line.
+    of_lines: BTreeMap<(&'static str, usize), usize>,
+    /// Which of them counts from the head of a section on, and where that ends.
+    of_sections: BTreeMap<(&'static str, usize), (usize, usize)>,
 }
 
 impl Allowances {
     pub(super) fn of(reading: &Reading<'_>) -> Self {
         let mut allowances = Self::default();
-        let heads: Vec<_> = (0..reading.lines.len())
-            .filter(|&at| is_section(reading.lines[at].word(0)))
-            .collect();
-        for (at, line) in reading.lines.iter().enumerate() {
+        // From the end on: a comment counts for what comes next.
+        let (mut next, mut section_end) = (None, reading.lines.len());
+        for (at, line) in reading.lines.iter().enumerate().rev() {
+            if reading
+                .lines
+                .get(at + 1)
+                .is_some_and(|after| after.file != line.file)
+            {
+                (next, section_end) = (None, at + 1);
+            }
+            if is_section(line.word(0)) {
+                next = Some((at, Some(section_end)));
+                section_end = at;
+            } else if !line.words.is_empty() {
+                next = Some((at, None));
+            }
             match read(reading, line) {
                 None => {}
                 Some(Err(why)) => allowances.wrong.push((at, why)),
-                Some(Ok((rule, reason))) => {
-                    let of = covered(reading, at, &heads);
-                    allowances.all.push(Allowance {
-                        rule,
-                        reason,
-                        line: at,
-                        of,
-                    });
-                }
+                Some(Ok((rule, reason))) => allowances.add(rule, reason, at, next),
             }
         }
         allowances
     }
 
+    fn add(
+        &mut self,
+        rule: &'static Rule,
+        reason: String,
+        line: usize,
+        next: Option<(usize, Option<usize>)>,
+    ) {
+        let at = self.all.len();
+        self.all.push(Allowance { rule, reason, line });
+        match next {
+            None => {}
+            Some((line, None)) => drop(self.of_lines.insert((rule.id, line), at)),
+            Some((head, Some(end))) => drop(self.of_sections.insert((rule.id, head), (at, end))),
+        }
+    }
+
     /// Which of them allows a finding.
     pub(super) fn find(&self, rule: &Rule, line: usize) -> Option<usize> {
-        self.all
-            .iter()
-            .position(|allowance| allowance.rule == rule && allowance.of.contains(&line))
+        let of_line = self.of_lines.get(&(rule.id, line)).copied();
+        let sections = || self.of_sections.range((rule.id, 0)..=(rule.id, line));
+        of_line.or_else(|| {
+            let (_, (at, end)) = sections().next_back()?;
+            (line < *end).then_some(*at)
+        })
     }
 }
 
@@ -79,20 +106,4 @@ fn read(reading: &Reading<'_>, line: &Line) -> Option<Result<(&'static Rule, Str
         return Some(Err(format!("no reason is given for allowing {id}")));
     }
     Some(Ok((rule, reason.join(" "))))
-}
-
-fn covered(reading: &Reading<'_>, comment: usize, heads: &[usize]) -> std::ops::Range<usize> {
-    let file = reading.lines[comment].file;
-    let of_file = |line: &&Line| line.file == file;
-    let rest = reading.lines[comment..].iter().take_while(of_file);
-    let Some(ahead) = rest.clone().position(|line| !line.words.is_empty()) else {
-        return comment..comment;
-    };
-    let line = comment + ahead;
-    let Ok(at) = heads.binary_search(&line) else {
-        return line..line + 1;
-    };
-    let end_of_file = comment + rest.count();
-    let next = heads.get(at + 1).copied().unwrap_or(end_of_file);
-    line..next.min(end_of_file)
 }

@@ -81,6 +81,7 @@ impl Report {
                 is_used[at] = true;
             }
         }
+        let is_read = raised.iter().all(|found| found.rule != &rules::SYNTAX);
         let always = |rule, line, message| Raised {
             rule,
             line,
@@ -91,7 +92,7 @@ impl Report {
         raised.extend(wrong.map(|(line, why)| always(&rules::ALLOW_REASON, *line, why.clone())));
         for (allowance, is_used) in allowances.all.iter().zip(is_used) {
             // Some rules look only at a version that is given, or at a running HAProxy.
-            if !is_used && !WITH_MORE.contains(&allowance.rule) {
+            if is_read && !is_used && !WITH_MORE.contains(&allowance.rule) {
                 let message = format!("nothing here breaks {}", allowance.rule.id);
                 raised.push(always(&rules::ALLOW_UNUSED, allowance.line, message));
             }

@@ -64,8 +64,8 @@ rules! {
         "HAProxy refuses the file, so the node does not start or reload."
         "Mend the line as `haproxy -c` says.";
     EMPTY_WORD "empty-word" Error
-        "HAProxy reads a line up to its first empty word and ignores what follows."
-        "Set the variable, or take the empty word out.";
+        "HAProxy ignores what follows an empty word; later releases join the word before a variable that is not set with the next one."
+        "Set the variable or give it a default, or take the empty word out.";
     ALLOW_REASON "allow-reason" Error
         "A rule that is switched off without a reason is switched off for ever."
         "Write `# tidegate: allow RULE because ...`, with a rule of `tidegate lint --rules` and a reason.";

@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
+use super::Evidence;
 use super::report::Counts;
 use crate::domain::haproxy::configuration::{Configuration, Proxy, Server};
 use crate::domain::haproxy::reading::Reading;
 use crate::domain::haproxy::server::Options;
-use crate::domain::haproxy::version::Version;
 use crate::domain::key::CANARY;
 use crate::domain::request::Request;
 
@@ -19,10 +19,20 @@ pub struct Scene<'a> {
     pub reading: &'a Reading<'a>,
     /// The sections.
     pub configuration: &'a Configuration,
-    /// HAProxy's version, where it is given.
-    pub version: Option<Version>,
+    /// What is known beside them.
+    pub evidence: &'a Evidence,
     /// The servers, in their order.
     pub rows: Vec<Row<'a>>,
+}
+
+/// One backend, and its servers.
+pub struct OneBackend<'s, 'a> {
+    /// The backend.
+    pub proxy: &'a Proxy,
+    /// All servers.
+    pub all: &'s [Row<'a>],
+    /// Those that HAProxy asks an agent about; never none.
+    pub enrolled: Vec<&'s Row<'a>>,
 }
 
 /// One server of one backend.
@@ -43,7 +53,7 @@ impl<'a> Scene<'a> {
     pub fn new(
         reading: &'a Reading<'a>,
         configuration: &'a Configuration,
-        version: Option<Version>,
+        evidence: &'a Evidence,
     ) -> Self {
         let rows = configuration.backends().flat_map(|proxy| {
             let active = proxy.servers.iter().filter(|server| !server.is_backup());
@@ -62,7 +72,7 @@ impl<'a> Scene<'a> {
         Self {
             reading,
             configuration,
-            version,
+            evidence,
             rows: rows.collect(),
         }
     }
@@ -72,14 +82,19 @@ impl<'a> Scene<'a> {
         self.rows.iter().filter(|row| row.server.has_agent())
     }
 
-    /// The backends with such servers, and those.
-    pub fn enrolled_backends(&self) -> impl Iterator<Item = (&'a Proxy, Vec<&Row<'a>>)> {
+    /// The servers of each backend that has such servers.
+    pub fn enrolled_backends(&self) -> impl Iterator<Item = OneBackend<'_, 'a>> {
         let of_one = self
             .rows
             .chunk_by(|one, other| std::ptr::eq(one.proxy, other.proxy));
-        of_one.filter_map(|rows| {
-            let enrolled: Vec<_> = rows.iter().filter(|row| row.server.has_agent()).collect();
-            Some((enrolled.first()?.proxy, enrolled))
+        of_one.filter_map(|all| {
+            let enrolled: Vec<_> = all.iter().filter(|row| row.server.has_agent()).collect();
+            let proxy = enrolled.first()?.proxy;
+            Some(OneBackend {
+                proxy,
+                all,
+                enrolled,
+            })
         })
     }
 

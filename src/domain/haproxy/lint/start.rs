@@ -3,7 +3,7 @@
 use super::Findings;
 use super::agent::lacks_fixes;
 use super::rules;
-use super::scene::Scene;
+use super::scene::{OneBackend, Scene};
 
 /// The longest window after a start that loses no more than a few requests, in milliseconds.
 const WINDOW_MS_MAX: u64 = 300;
@@ -29,7 +29,7 @@ pub(super) fn judge(scene: &Scene<'_>, found: &mut Findings) {
             found.add(&rules::INIT_STATE, given.line, message);
         }
     }
-    for (proxy, _) in scene.enrolled_backends() {
+    for OneBackend { proxy, .. } in scene.enrolled_backends() {
         let state_file = proxy.common.state_file.as_ref();
         if let Some(given) = state_file.filter(|given| given.value != "none") {
             let message = format!("load-server-state-from-file {}", given.value);
@@ -63,7 +63,7 @@ fn window(scene: &Scene<'_>, whole: usize, found: &mut Findings) {
 }
 
 fn version(scene: &Scene<'_>, whole: usize, found: &mut Findings) {
-    let Some(version) = scene.version else {
+    let Some(version) = scene.evidence.version else {
         return;
     };
     if version.branch < BRANCH_MIN {

@@ -6,7 +6,7 @@ fn judged(text: &str) -> Report {
         bytes: text.as_bytes().to_vec(),
     }];
     let readings = Readings::of(&files, &Setting::default()).unwrap();
-    readings.judge(None)
+    readings.judge(&Evidence::default())
 }
 
 /// `line rule` of each finding.

@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 
 use super::Findings;
 use super::rules;
-use super::scene::{Row, Scene};
+use super::scene::{OneBackend, Row, Scene};
 use crate::domain::haproxy::configuration::Proxy;
 use crate::domain::haproxy::server::Options;
 
 pub(super) fn judge(scene: &Scene<'_>, found: &mut Findings) {
-    for (proxy, rows) in scene.enrolled_backends() {
-        reached(proxy, &rows, found);
-        left(scene, proxy, &rows, found);
-        for row in rows {
+    for backend in scene.enrolled_backends() {
+        reached(backend.proxy, &backend.enrolled, found);
+        left(&backend, found);
+        for row in backend.enrolled {
             let marked = row.options().on_marked_down.as_ref();
             if let Some(given) = marked.filter(|given| given.value == "shutdown-sessions") {
                 found.add(&rules::MARKED_DOWN, given.line, "shutdown-sessions");
@@ -45,12 +45,13 @@ fn reached(proxy: &Proxy, rows: &[&Row<'_>], found: &mut Findings) {
 }
 
 /// What is left when servers are drained.
-fn left(scene: &Scene<'_>, proxy: &Proxy, rows: &[&Row<'_>], found: &mut Findings) {
-    let of_proxy = scene
-        .rows
-        .iter()
-        .filter(|row| std::ptr::eq(row.proxy, proxy));
-    let (active, backup): (Vec<_>, Vec<_>) = of_proxy.partition(|row| !row.server.is_backup());
+fn left(of: &OneBackend<'_, '_>, found: &mut Findings) {
+    let OneBackend {
+        proxy,
+        all,
+        enrolled: rows,
+    } = of;
+    let (active, backup): (Vec<_>, Vec<_>) = all.iter().partition(|row| !row.server.is_backup());
     if let ([row], [], false) = (&rows[..], &backup[..], active.len() > 1)
         && !row.is_canary()
         && !row.server.is_template
@@ -76,7 +77,7 @@ fn left(scene: &Scene<'_>, proxy: &Proxy, rows: &[&Row<'_>], found: &mut Finding
 
 fn unlogged(scene: &Scene<'_>, found: &mut Findings) {
     let is_unlogged = |proxy: &&Proxy| !Options::is_on(proxy.common.log_health_checks.as_ref());
-    let backends = scene.enrolled_backends().map(|(proxy, _)| proxy);
+    let backends = scene.enrolled_backends().map(|backend| backend.proxy);
     let mut unlogged = backends.filter(is_unlogged);
     if let Some(first) = unlogged.next() {
         let message = match unlogged.count() {

@@ -4,21 +4,24 @@ use std::collections::BTreeSet;
 
 use super::Findings;
 use super::rules::{self, Rule};
-use super::scene::{Row, Scene};
+use super::scene::{OneBackend, Row, Scene};
 use crate::domain::haproxy::configuration::Proxy;
 
 /// The weight from which every percentage is a weight of its own.
 const WEIGHT_WHOLE: u16 = 100;
 
 pub(super) fn judge(scene: &Scene<'_>, found: &mut Findings) {
-    for (proxy, rows) in scene.enrolled_backends() {
-        let is_ramped = rows.iter().any(|row| row.shares);
+    for OneBackend {
+        proxy, enrolled, ..
+    } in scene.enrolled_backends()
+    {
+        let is_ramped = enrolled.iter().any(|row| row.shares);
         let refused = balance(proxy).filter(|_| is_ramped);
         if let (Some(rule), Some(given)) = (refused, &proxy.common.balance) {
             found.add(rule, given.line, format!("balance {}", given.value));
         }
         let is_static = refused == Some(&rules::BALANCE_STATIC);
-        for row in rows {
+        for row in enrolled {
             weight(row, is_static, found);
             let slowstart = row.options().slowstart.as_ref();
             if let Some(given) = slowstart.filter(|given| given.value > 0) {
