@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 
 use self::replicas::Heard;
 use self::view::{About, View};
-use super::ask::{confirm, has_terminal, tell};
+use super::ask::{NO_TERMINAL, confirm, has_terminal, tell};
 use super::commit::{Proof, commit};
 use super::context::ConfigArgs;
 use super::replica::{Replica, ReplicaArgs};
@@ -73,8 +73,7 @@ struct Proposal {
 impl Accept {
     pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
         if !self.yes && !self.dry_run && !has_terminal() {
-            let text = "there is no terminal to ask at: look at --dry-run, then say --yes";
-            return Err(Failure::new(Exit::Usage, text));
+            return Err(Failure::new(Exit::Usage, NO_TERMINAL));
         }
         let config = self.config.load_for_command(flags)?;
         let replicas = self.replicas.replicas(|| Ok(config.clone()))?;

@@ -44,28 +44,69 @@ pub(super) struct About {
     pub(super) trace: Option<String>,
 }
 
-/// Writes the parts one after the other, each as it was looked at in this listing: somebody else's
-/// write between them ends it. Returns the last generation.
+/// A change in its parts, and how far it is written.
+pub(super) struct Progress {
+    parts: Vec<Vec<Edit>>,
+    written: usize,
+}
+
+impl Progress {
+    /// Nothing is written yet.
+    pub(super) const fn new(parts: Vec<Vec<Edit>>) -> Self {
+        Self { parts, written: 0 }
+    }
+
+    /// What is not written yet.
+    pub(super) fn left(&self) -> &[Vec<Edit>] {
+        &self.parts[self.written..]
+    }
+
+    /// Everything, written or not.
+    pub(super) fn edits(&self) -> impl Iterator<Item = &Edit> {
+        self.parts.iter().flatten()
+    }
+
+    /// The failure with what is written all the same.
+    pub(super) fn partly(&self, failure: Failure, change: &str) -> Failure {
+        let (written, of) = (self.written, self.parts.len());
+        if written == 0 {
+            return failure;
+        }
+        let text = failure
+            .text
+            .replace("nothing was written", "nothing more was written");
+        let text = format!(
+            "{text}\n{written} of {of} parts are written: run it again for the others, or take \
+             them back with `tidegate undo {change}`"
+        );
+        Failure::new(failure.exit, text)
+    }
+}
+
+/// Writes the parts that are left, one after the other, each as it was looked at in this listing:
+/// somebody else's write between them ends it. Returns the last generation.
 pub(super) async fn write<K: Kv>(
     kv: &K,
     places: &Places<'_>,
     listing: &Listing,
-    parts: &[Vec<Edit>],
+    progress: &mut Progress,
     about: &About,
 ) -> Result<Generation, Failure> {
     let mut generation = Generation::read(listing)
         .map_err(|error| Failure::new(Exit::Refused, error.to_string()))?;
     let mut sentinel = listing.entries.get(META).map(|entry| entry.modify_index);
-    for (number, edits) in parts.iter().enumerate() {
+    let of = progress.parts.len();
+    while let Some(edits) = progress.left().first() {
+        let number = progress.written;
         generation = generation.next();
         let at = clock::now();
         let id = match number {
             0 => about.change.clone(),
             _ => Ulid::generate().to_string(),
         };
-        let part = (parts.len() > 1).then(|| Part {
+        let part = (of > 1).then_some(Part {
             number: number + 1,
-            of: parts.len(),
+            of,
         });
         let record = Record {
             id: id.clone(),
@@ -84,10 +125,8 @@ pub(super) async fn write<K: Kv>(
         };
         let meta = generation.to_json(at, &about.by);
         let operations = operations(places.prefix, edits, sentinel, meta, &proof);
-        let index = commit(kv, &operations, &proof)
-            .await
-            .map_err(|failure| partly(failure, number, parts.len(), &about.change))?;
-        sentinel = Some(index);
+        sentinel = Some(commit(kv, &operations, &proof).await?);
+        progress.written += 1;
     }
     Ok(generation)
 }
@@ -149,19 +188,6 @@ fn conflict(key: Option<String>) -> Failure {
     let key = key.map(|key| format!(" ({key})")).unwrap_or_default();
     let text = format!("somebody else wrote meanwhile{key}; nothing was written: look again");
     Failure::new(Exit::Conflict, text)
-}
-
-fn partly(failure: Failure, written: usize, of: usize, change: &str) -> Failure {
-    if written == 0 {
-        return failure;
-    }
-    let text = failure
-        .text
-        .replace("nothing was written", "nothing more was written");
-    let text = format!(
-        "{text}\n{written} of {of} parts are written: `tidegate undo {change}` takes them back"
-    );
-    Failure::new(failure.exit, text)
 }
 
 fn operations(

@@ -1,5 +1,6 @@
 //! `tidegate history`, and reading what it is made of.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use clap::{Args, ValueEnum};
@@ -7,8 +8,7 @@ use clap::{Args, ValueEnum};
 use super::context::ConfigArgs;
 use super::{Context, Exit, Failure, print};
 use crate::config::Flags;
-use crate::domain::history::{Changed, Record};
-use crate::kv::Kv as _;
+use crate::domain::history::{Changed, Part, Record};
 
 /// How many changes are shown, unless somebody says.
 const SHOWN: usize = 20;
@@ -48,7 +48,9 @@ impl History {
             mut records,
             unreadable,
         } = Records::of(&context)?;
+        let mut incomplete = incomplete(&records);
         records.retain(|record| self.is_meant(record));
+        incomplete.retain(|change, _| records.iter().any(|record| record.change == *change));
         records.reverse();
         let left_out = records.len().saturating_sub(self.limit);
         records.truncate(self.limit);
@@ -58,6 +60,13 @@ impl History {
             return print(&(json + "\n"));
         }
         let mut text: String = records.iter().map(shown).collect();
+        for (change, Part { number, of }) in incomplete {
+            let _ = writeln!(
+                text,
+                "WARNING: change {change} has {number} of {of} parts so far. If its command has \
+                 ended, run it again for the others, or `tidegate undo {change}`"
+            );
+        }
         if text.is_empty() {
             text += "no change is known\n";
         }
@@ -82,7 +91,7 @@ impl History {
 impl Records {
     /// Reads the whole history.
     pub(super) fn of(context: &Context) -> Result<Self, Failure> {
-        let listing = context.block_on(context.source.list(&context.history))?;
+        let listing = context.block_on(context.list(&context.history))?;
         let (mut records, mut unreadable) = (Vec::new(), Vec::new());
         for (path, entry) in &listing.entries {
             match Record::parse(&entry.value) {
@@ -107,6 +116,20 @@ impl Records {
         }
         Ok(found)
     }
+}
+
+/// Changes whose last parts are not written, and the last one that is. First parts may have been
+/// taken away as old.
+fn incomplete(records: &[Record]) -> BTreeMap<String, Part> {
+    let mut last: BTreeMap<String, Part> = BTreeMap::new();
+    for record in records {
+        if let Some(part) = record.part {
+            let known = last.entry(record.change.clone()).or_insert(part);
+            known.number = known.number.max(part.number);
+        }
+    }
+    last.retain(|_, part| part.number < part.of);
+    last
 }
 
 /// One record for people.

@@ -21,7 +21,6 @@ use crate::domain::observed::{Missing, Observation};
 use crate::domain::snapshot::Snapshot;
 use crate::domain::view::{Parts, View};
 use crate::haproxy::socket::StatsAddress;
-use crate::kv::Kv as _;
 
 /// How many stats sockets are asked at once: more would only fill the network.
 const SOCKETS_AT_ONCE_MAX: usize = 32;
@@ -99,7 +98,7 @@ impl Look {
 
     async fn snapshot(&self) -> Result<Snapshot, String> {
         let prefix = &self.context.prefix;
-        let listing = self.context.source.list(prefix).await;
+        let listing = self.context.list(prefix).await;
         let listing = listing.map_err(|error| error.to_string())?;
         Snapshot::build(&listing).map_err(|error| format!("{prefix}: {error}"))
     }

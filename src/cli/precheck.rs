@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::ask::tell;
 use super::look::LookArgs;
 use super::status::{json, span};
 use super::{Exit, Failure, print};
 use crate::config::Flags;
-use crate::domain::view::{Gate as Answer, Precheck as Found, Stage};
+use crate::domain::observed::Missing;
+use crate::domain::view::{Gate as Answer, Precheck as Found, Stage, View};
 
 /// Say whether a deploy may go on.
 #[derive(Debug, Args)]
@@ -68,6 +70,7 @@ impl Precheck {
         if found.passes {
             return Ok(());
         }
+        remark(&view);
         let (rows, reasons) = (found.blocking.len(), found.reasons.len());
         let text = format!("the precheck blocks: {rows} rows, {reasons} other reasons");
         Err(Failure::new(Exit::Blocked, text))
@@ -85,6 +88,14 @@ impl Gate {
         if answer.up {
             return Ok(());
         }
+        remark(&view);
         Err(Failure::new(Exit::Blocked, "the gate says no"))
+    }
+}
+
+/// Who else did not answer: what the decision rests on is among its reasons already.
+fn remark(view: &View) {
+    for Missing { what, why } in &view.missing[..view.missing.len() - view.unseen] {
+        tell(&format!("missing: {what}: {why}\n"));
     }
 }

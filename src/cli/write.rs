@@ -6,6 +6,7 @@ mod plan;
 mod standing;
 mod ttl;
 mod wait;
+mod writing;
 
 use std::collections::BTreeSet;
 use std::env;
@@ -17,8 +18,9 @@ use clap::builder::NonEmptyStringValueParser;
 use self::checks::{Overrides, check_guard, differing, overrides};
 pub(super) use self::standing::Standing;
 pub(super) use self::ttl::TtlArgs;
-use super::ask::{ask, confirm, has_terminal};
-use super::commit::{About, EDIT_OPERATIONS_MAX, Places, trim, write};
+use self::writing::Writing;
+use super::ask::has_terminal;
+use super::commit::{About, EDIT_OPERATIONS_MAX, trim};
 use super::look::Look;
 use super::{Exit, Failure, print};
 use crate::clock;
@@ -26,9 +28,8 @@ use crate::domain::change::{Edit, applied, parts};
 use crate::domain::directive::{Author, Desired, Directive};
 use crate::domain::key::{DirectiveKey, Scope};
 use crate::domain::name::Name;
-use crate::domain::rails::{self, Consent, Flag, Override, Rail, Verdict, evaluate};
+use crate::domain::rails::{self, Consent, Flag, Rail, Verdict, evaluate};
 use crate::domain::snapshot::Snapshot;
-use crate::kv::Kv as _;
 
 /// Who writes, and why.
 #[derive(Debug, Args)]
@@ -50,13 +51,13 @@ pub(super) struct AuthorArgs {
 pub(super) struct WriteArgs {
     #[command(flatten)]
     author: AuthorArgs,
-    /// Knowingly against the guard of the settings; needs --reason.
+    /// Knowingly against the guard of the settings, or while they cannot be read whole; needs --reason.
     #[arg(long, requires = "reason")]
     force: bool,
     /// Show what would be written, and write nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask.
+    /// Do not ask. Without a terminal nobody is asked, and set, clear and undo need it.
     #[arg(long, short)]
     yes: bool,
     /// Wait until every node that polls an affected server was told; at most so long.
@@ -192,7 +193,7 @@ impl WriteArgs {
         &self,
         look: &Look,
         manner: Manner,
-        changes: impl FnOnce(&Standing) -> Result<Vec<Change>, Failure>,
+        changes: impl Fn(&Standing) -> Result<Vec<Change>, Failure>,
     ) -> Result<(), Failure> {
         self.apply(look, manner, |standing| {
             let mut changes = changes(standing)?;
@@ -212,12 +213,13 @@ impl WriteArgs {
         })
     }
 
-    /// Judges, shows, asks about, writes and reads back what differs.
+    /// Judges, shows, asks about, writes and reads back what differs. When somebody else writes
+    /// meanwhile, it is all proposed and judged anew.
     pub(super) fn apply(
         &self,
         look: &Look,
         manner: Manner,
-        proposal: impl FnOnce(&Standing) -> Result<Proposal, Failure>,
+        proposal: impl Fn(&Standing) -> Result<Proposal, Failure>,
     ) -> Result<(), Failure> {
         let context = &look.context;
         let standing = Standing::of(look)?;
@@ -225,46 +227,25 @@ impl WriteArgs {
         if edits.is_empty() {
             return print("nothing to change: it is already so\n");
         }
-        let wanted: Vec<_> = edits.iter().filter_map(Edit::directive).collect();
-        check_guard(&standing.snapshot, wanted.iter().map(|(key, d)| (key, d)))?;
         let all = parts(edits, EDIT_OPERATIONS_MAX);
-        let mut verdict = self.judge(&standing, &all, manner, None)?;
-        for missing in &standing.missing {
-            verdict.warnings.push(missing.clone());
-        }
-        let plan = plan::table(&verdict, &standing.topology);
-        let keys: String = all
-            .iter()
-            .map(|part| plan::keys(&context.prefix, part))
-            .collect();
-        print(&format!("{plan}{keys}"))?;
-        let rows = verdict.rows.clone();
-        self.consent(&standing, &all, manner, verdict)?;
+        let mut writing = Writing::new(self, look, manner, all);
+        writing.agree(&standing)?;
         if self.dry_run {
             return print(DRY_RUN);
         }
-        if manner.asks && !self.yes && has_terminal() {
-            confirm("Write this?")?;
-        }
         let about = self.about(change);
-        let places = Places {
-            prefix: &context.prefix,
-            history: &context.history,
-        };
-        let writing = write(&context.source, &places, &standing.listing, &all, &about);
-        let generation = context.block_on(writing)?;
-        let keep = &standing.snapshot.settings.rails.history;
-        if let Err(error) = context.block_on(trim(&context.source, &context.history, keep)) {
-            super::ask::tell(&format!("note: old history was not taken away: {error}\n"));
-        }
-        read_back(look, &all)?;
+        let generation = writing.write(standing, &about, &proposal)?;
         let id = &about.change;
         print(&format!(
             "written to {} as generation {generation}; to take it back: tidegate undo {id}\n",
             context.environment
         ))?;
+        let keep = &writing.read_back()?.rails.history;
+        if let Err(error) = context.block_on(trim(&context.source, &context.history, keep)) {
+            super::ask::tell(&format!("note: old history was not taken away: {error}\n"));
+        }
         match self.wait {
-            Some(limit) => wait::converged(look, &rows, generation, limit),
+            Some(limit) => wait::converged(look, writing.rows(), generation, limit),
             None => Ok(()),
         }
     }
@@ -316,37 +297,6 @@ impl WriteArgs {
         Ok(last)
     }
 
-    /// Has the sentence typed that a refusal asks for, and fails with what is still refused.
-    fn consent(
-        &self,
-        standing: &Standing,
-        all: &[Vec<Edit>],
-        manner: Manner,
-        mut verdict: Verdict,
-    ) -> Result<(), Failure> {
-        let sentence = |refusal: &rails::Refusal| match &refusal.overridden_by {
-            Some(Override::Sentence(sentence)) => Some(sentence.clone()),
-            Some(Override::Flag(_)) | None => None,
-        };
-        let wanted: Option<Vec<_>> = verdict.refusals.iter().map(sentence).collect();
-        let wanted = wanted.filter(|sentences| !sentences.is_empty());
-        if let Some(sentence) = wanted.and_then(|sentences| sentences.into_iter().next())
-            && has_terminal()
-            && !self.yes
-            && !self.dry_run
-        {
-            let typed = ask(&format!("To do it all the same, type: {sentence}\n> "))?;
-            verdict = self.judge(standing, all, manner, Some(&typed))?;
-        }
-        if verdict.refusals.is_empty() {
-            return Ok(());
-        }
-        Err(Failure::new(
-            Exit::Refused,
-            plan::refusals(&verdict.refusals),
-        ))
-    }
-
     const fn overrides(&self) -> Overrides {
         if self.lift_overrides {
             Overrides::Lift
@@ -363,6 +313,7 @@ impl WriteArgs {
             (self.canary_alone, Flag::CanaryAlone),
             (self.second_zone, Flag::SecondZone),
             (self.now, Flag::Now),
+            (self.force, Flag::Force),
             (manner.ignores_deploys, Flag::IgnoreDeploymentCheck),
         ];
         given
@@ -418,30 +369,6 @@ impl ScopeArgs {
 
 fn name(flag: &str, text: &str) -> Result<Name, Failure> {
     Name::parse(text).map_err(|error| Failure::new(Exit::Usage, format!("{flag}: {error}")))
-}
-
-/// What was written stands there; whoever wrote since is named.
-fn read_back(look: &Look, all: &[Vec<Edit>]) -> Result<(), Failure> {
-    let context = &look.context;
-    let listing = context.block_on(context.source.list(&context.prefix))?;
-    let other = |edit: &&Edit| {
-        let stands = listing.entries.get(&edit.path).map(|entry| &entry.value);
-        stands != edit.after.as_ref()
-    };
-    let others: Vec<_> = all
-        .iter()
-        .flatten()
-        .filter(other)
-        .map(|edit| edit.path.as_str())
-        .collect();
-    if others.is_empty() {
-        return Ok(());
-    }
-    let text = format!(
-        "it is written, and somebody has changed {} since",
-        others.join(", ")
-    );
-    Err(Failure::new(Exit::Conflict, text))
 }
 
 /// The command as it was called, for the history. No flag takes a secret.

@@ -1,7 +1,6 @@
 //! The files under `examples/` are what the fleet makes of them, and `scripts/demo` runs on them.
 
-mod demo;
-mod render;
+pub(crate) mod render;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,6 @@
 
 pub(crate) mod commands;
 mod example_fleet;
-mod faults;
 mod ramps;
 mod refusals;
 mod shown;

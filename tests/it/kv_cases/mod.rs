@@ -19,7 +19,6 @@ mod guard;
 mod history;
 mod pacing;
 mod rights;
-mod slow_source;
 mod values;
 
 /// The request of a server that is drained in every story: it must never be opened.

@@ -7,7 +7,5 @@
 
 mod connections;
 mod descriptors;
-mod disk;
 mod http;
-mod mute;
 mod signals;

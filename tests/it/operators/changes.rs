@@ -254,7 +254,10 @@ fn the_commands_of_old_go_on_working_by_their_names() {
         command.args(arguments).args(["--kv", &place.kv()]);
         run(name, &command, PATIENCE)
     };
-    let output = call("set-server-state", &["gprd", "drain", "cny", "-z", "b"]);
+    let output = call(
+        "set-server-state",
+        &["gprd", "drain", "cny", "-z", "b", "--yes"],
+    );
     expect(&output, 0, &["selected: 1 server", "written to gprd"]);
     let key = "zones/z-b/server-overrides/web/cny";
     assert_eq!(place.json(key)["state"], "drain");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{INTER, MARGIN, Seen, WRITTEN, Web, await_rows, describe, rows_stand};
+use crate::follows::{INTER, MARGIN, Seen, WRITTEN, Web, await_rows, describe, rows_stand};
 use crate::harness::consul::Consul;
 use crate::harness::haproxy::Haproxy;
 use crate::harness::state_folder::StateFolder;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use super::render::{AGENT, NODES};
+use crate::examples::render::{AGENT, NODES};
 use crate::harness::folder::Folder;
 use crate::harness::process::{Process, run};
 use crate::harness::tidegate::tidegate;

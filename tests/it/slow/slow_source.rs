@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::{DRAINED, NOTICED_WITHIN, Story, key, set_up};
 use crate::harness::consul::Consul;
 use crate::harness::delay::Delay;
 use crate::harness::http;
 use crate::harness::tidegate::Tidegate;
 use crate::harness::wait::eventually;
+use crate::kv_cases::{DRAINED, NOTICED_WITHIN, Story, key, set_up};
 
 /// Runs a service behind a delay for some time; gives the part of that time in which it was
 /// current.
