@@ -19,7 +19,7 @@ use crate::haproxy::files;
 use crate::haproxy::socket::StatsAddress;
 
 /// What `HAProxy` calls the variable that holds its node's name.
-const LOCAL_PEER: &str = "HAPROXY_LOCALPEER";
+pub(super) const LOCAL_PEER: &str = "HAPROXY_LOCALPEER";
 
 /// Judge `HAProxy`'s files for agent checks.
 #[derive(Debug, Args)]
@@ -37,7 +37,8 @@ pub(super) struct Lint {
     /// The node's name, which is also the variable `HAPROXY_LOCALPEER` (haproxy -L).
     #[arg(long, value_name = "NAME", default_value = "this-node")]
     node: String,
-    /// Compare with what a running `HAProxy` has: its stats socket, unix:/PATH or HOST:PORT.
+    /// Compare with what a running `HAProxy` has: its stats socket, `unix:/PATH` or
+    /// `HOST:PORT`.
     #[arg(long, value_name = "ADDRESS", value_parser = StatsAddress::parse)]
     running: Option<StatsAddress>,
     /// Ask a replica which servers of --node poll: its HTTP listener, http://HOST:PORT.

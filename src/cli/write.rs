@@ -2,6 +2,7 @@
 //! check-and-set transactions with the sentinel and a record of the history, and read back.
 
 mod checks;
+mod files;
 mod plan;
 mod standing;
 mod ttl;
@@ -16,6 +17,7 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
 use self::checks::{Overrides, check_guard, differing, overrides};
+use self::files::FilesArgs;
 pub(super) use self::standing::Standing;
 pub(super) use self::ttl::TtlArgs;
 use self::writing::Writing;
@@ -64,6 +66,8 @@ pub(super) struct WriteArgs {
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true,
         default_missing_value = "60s", value_parser = humantime::parse_duration)]
     wait: Option<Duration>,
+    #[command(flatten)]
+    files: FilesArgs,
     /// Although fewer servers than their floor could serve; needs --reason.
     #[arg(long, requires = "reason")]
     below_floor: bool,
@@ -222,7 +226,7 @@ impl WriteArgs {
         proposal: impl Fn(&Standing) -> Result<Proposal, Failure>,
     ) -> Result<(), Failure> {
         let context = &look.context;
-        let standing = Standing::of(look)?;
+        let standing = Standing::of(look, &self.files)?;
         let Proposal { edits, change } = proposal(&standing)?;
         if edits.is_empty() {
             return print("nothing to change: it is already so\n");

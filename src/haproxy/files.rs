@@ -7,6 +7,7 @@ use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use thiserror::Error;
 
 use crate::domain::haproxy::reading::{FILE_BYTES_MAX, File};
@@ -57,6 +58,17 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<File>, FilesError> {
         }
     }
     Ok(files)
+}
+
+/// When the file was changed that has stood unchanged for longest; `None` where that cannot be
+/// known.
+#[must_use]
+pub fn changed(files: &[File]) -> Option<Timestamp> {
+    let changed = files.iter().map(|file| {
+        let modified = fs::metadata(&file.name).and_then(|metadata| metadata.modified());
+        Timestamp::try_from(modified.ok()?).ok()
+    });
+    changed.min().flatten()
 }
 
 fn folder(path: &Path) -> Result<Vec<PathBuf>, FilesError> {

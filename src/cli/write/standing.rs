@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use super::files::FilesArgs;
 use crate::cli::look::{Look, observe};
 use crate::cli::{Exit, Failure};
 use crate::clock;
@@ -30,7 +31,7 @@ pub(in crate::cli) struct Standing {
 impl Standing {
     /// Asks the store, the replicas, and where HAProxy's own word comes from. Only without the
     /// store nothing can be written.
-    pub(in crate::cli) fn of(look: &Look) -> Result<Self, Failure> {
+    pub(in crate::cli) fn of(look: &Look, files: &FilesArgs) -> Result<Self, Failure> {
         let context = &look.context;
         let listing = context.block_on(context.list(&context.prefix))?;
         let snapshot = Snapshot::build(&listing)
@@ -42,6 +43,7 @@ impl Standing {
             .map(|missing| format!("{}: {}", missing.what, missing.why))
             .collect();
         let mut topology = Topology::from_settings(&snapshot.settings, Some(now));
+        topology = files.add_to(topology, &look.config.observe)?;
         if let Some(fleet) = fleet {
             topology = topology.with_polls(&polled(&fleet, now), Some(now));
         }

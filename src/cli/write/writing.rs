@@ -158,7 +158,7 @@ impl<'a> Writing<'a> {
             }
             let pause = rand::rng().random_range(1..=ANEW_PAUSE_MS_MAX);
             self.look.wait(Duration::from_millis(pause));
-            standing = Standing::of(self.look)?;
+            standing = Standing::of(self.look, &self.args.files)?;
             tell("note: somebody else wrote meanwhile: looking again\n");
             self.check_untouched(&standing.listing, &proposal(&standing)?.edits)?;
             self.agree(&standing)?;

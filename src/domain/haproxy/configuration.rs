@@ -252,7 +252,7 @@ impl Global {
     fn apply(&mut self, at: usize, line: &Line) {
         let value = line.word(1);
         match line.word(0) {
-            "spread-checks" => self.spread_checks = text(at, value),
+            "spread-checks" => self.spread_checks = Some(text(at, value)),
             "max-spread-checks" => self.max_spread_checks = span(at, 1, value),
             _ => {}
         }
@@ -265,8 +265,8 @@ impl Common {
         let first = usize::from(negated || line.word(0) == "default");
         let (name, value) = (line.word(first), line.word(first + 1));
         match (name, value) {
-            ("balance", _) => self.balance = text(at, value),
-            ("hash-type", _) => self.hash_type = text(at, value),
+            ("balance", _) => self.balance = Some(text(at, value)),
+            ("hash-type", _) => self.hash_type = Some(text(at, value)),
             ("timeout", "check") => self.timeout_check = span(at, 2, line.word(2)),
             ("option", "log-health-checks") => {
                 let value = first == 0;
@@ -276,8 +276,8 @@ impl Common {
                     word: first + 1,
                 });
             }
-            ("load-server-state-from-file", _) => self.state_file = text(at, value),
-            ("cookie", _) => self.cookie = text(at, value),
+            ("load-server-state-from-file", _) => self.state_file = Some(text(at, value)),
+            ("cookie", _) => self.cookie = Some(text(at, value)),
             ("disabled" | "enabled", _) => {
                 let value = name == "disabled";
                 self.disabled = Some(Given {
@@ -322,13 +322,13 @@ impl Proxy {
     }
 }
 
-fn text(line: usize, value: &str) -> Option<Given<String>> {
+fn text(line: usize, value: &str) -> Given<String> {
     let value = value.to_owned();
-    Some(Given {
+    Given {
         value,
         line,
         word: 1,
-    })
+    }
 }
 
 fn span(line: usize, word: usize, value: &str) -> Option<Given<u64>> {

@@ -125,7 +125,7 @@ impl<'a> Readings<'a> {
                 common(&place.of)
             },
         });
-        Report::new(reading, allowances, findings.collect(), counts)
+        Report::new(reading, &allowances, findings.collect(), counts)
     }
 }
 

@@ -292,7 +292,7 @@ impl Reader<'_, '_> {
             ".alert" => self.refuse(None, &format!(".alert is reached: {second}")),
             ".warning" | ".notice" | ".diag" => {}
             text if text.starts_with('.') => {
-                self.refuse(None, &format!("unknown directive {text}"))
+                self.refuse(None, &format!("unknown directive {text}"));
             }
             _ => {
                 if let Some(line) = self.reading.lines.last_mut() {

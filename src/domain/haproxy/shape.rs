@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::lint::Scene;
 use crate::domain::name::{Name, ServerId};
+use crate::domain::request::Request;
 use crate::domain::settings::{Backup, Row};
 use crate::domain::topology::{Node, Placement, Topology};
 
@@ -35,7 +36,7 @@ impl Shape {
                 weight: row.options().weight(),
             };
             let request = row.request;
-            let groups = request.iter().flat_map(|request| request.groups());
+            let groups = request.iter().flat_map(Request::groups);
             let groups = groups.filter_map(|group| Name::parse(group).ok()).collect();
             zone = zone.or_else(|| Name::parse(request?.zone?).ok());
             let known = Row {
@@ -61,9 +62,14 @@ impl Shape {
         Self { node, rows }
     }
 
-    /// Adds it to what is known, as of when the files were read.
+    /// Adds it to what is known, as of when the files were changed. A zone and a role that they do
+    /// not say stay.
     #[must_use]
-    pub fn add_to(self, topology: Topology, name: Name, as_of: Option<Timestamp>) -> Topology {
+    pub fn add_to(mut self, topology: Topology, name: Name, as_of: Option<Timestamp>) -> Topology {
+        if let Some(known) = topology.nodes().get(&name) {
+            self.node.zone = self.node.zone.or_else(|| known.zone.clone());
+            self.node.role = self.node.role.or_else(|| known.role.clone());
+        }
         topology.with_node(name, self.node, &self.rows, as_of)
     }
 }

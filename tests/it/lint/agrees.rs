@@ -249,7 +249,7 @@ fn what_the_reader_refuses_haproxy_refuses_at_the_same_line() {
     .enumerate()
     {
         let path = folder.write(&format!("{at}.cfg"), text);
-        let read = files::read(&[path.clone()]).expect("it is there");
+        let read = files::read(std::slice::from_ref(&path)).expect("it is there");
         let reading = Reading::of(&read, &setting(&[])).expect("nothing is unknown");
         let fault = reading.faults.first().unwrap_or_else(|| panic!("{text}"));
         let place = reading.place(fault.line);

@@ -128,8 +128,8 @@ fn several_files_and_folders_are_one_configuration() {
     assert_eq!(output.stdout.matches("  why:").count(), 1, "{output:?}");
 }
 
-/// The bound is far above what it takes (README of the benchmarks): a test of the growth, not of
-/// the machine.
+/// A release takes a part of a second for it; the bound is for a debug build on a busy machine, and
+/// what grows with the square of the lines is far beyond it.
 #[test]
 fn fifty_thousand_lines_are_judged() {
     let mut text = "global\n spread-checks 10\n max-spread-checks 50ms\n\
@@ -150,7 +150,6 @@ fn fifty_thousand_lines_are_judged() {
     let path = folder.write("haproxy.cfg", &text).display().to_string();
     let begin = Instant::now();
     let output = lint(&[&path]);
-    println!("{} lines in {:?}", text.lines().count(), begin.elapsed());
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(
         begin.elapsed() < Duration::from_secs(20),

@@ -4,6 +4,7 @@ mod agrees;
 mod beside;
 mod command;
 mod corpus;
+mod topology;
 
 use tidegate::domain::haproxy::lint::{Evidence, Readings, Report};
 use tidegate::domain::haproxy::reading::{File, Setting};

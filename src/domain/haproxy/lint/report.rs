@@ -71,7 +71,7 @@ impl Counts {
 impl Report {
     pub(super) fn new(
         reading: &Reading<'_>,
-        allowances: Allowances,
+        allowances: &Allowances,
         mut raised: Vec<Raised>,
         servers: Counts,
     ) -> Self {
@@ -104,7 +104,7 @@ impl Report {
             allowed: Vec::new(),
         };
         for found in raised {
-            report.place(reading, &allowances, found);
+            report.place(reading, allowances, found);
         }
         report
     }
@@ -150,6 +150,10 @@ const WITH_MORE: [&Rule; 9] = [
     &rules::NOT_POLLING,
 ];
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde gives a field by reference"
+)]
 /// A finding tells its rule whole: a program that reads it needs no second table.
 fn rule<S: Serializer>(rule: &&'static Rule, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]

@@ -27,12 +27,11 @@ pub type Running = BTreeMap<String, RunningServer>;
 pub(super) fn judge(scene: &Scene<'_>, found: &mut Findings) {
     if let Some(running) = &scene.evidence.running {
         for row in scene.rows.iter().filter(|row| !row.server.is_template) {
-            match running.get(&row.id()) {
-                Some(server) => compare(row, server, found),
-                None => {
-                    let message = format!("HAProxy has no {}", row.id());
-                    found.add(&rules::RUNNING_MISSING, row.server.line, message);
-                }
+            if let Some(server) = running.get(&row.id()) {
+                compare(row, server, found);
+            } else {
+                let message = format!("HAProxy has no {}", row.id());
+                found.add(&rules::RUNNING_MISSING, row.server.line, message);
             }
         }
         only_running(scene, running, found);
@@ -52,10 +51,8 @@ fn compare(row: &Row<'_>, running: &RunningServer, found: &mut Findings) {
         found.add(&rules::RUNNING_WEIGHT, line, message);
     }
     if running.has_agent != row.server.has_agent() {
-        let message = match running.has_agent {
-            true => format!("{id} asks an agent there"),
-            false => format!("{id} asks no agent there"),
-        };
+        let what = if running.has_agent { "an" } else { "no" };
+        let message = format!("{id} asks {what} agent there");
         found.add(&rules::RUNNING_AGENT, line, message);
         return;
     }
