@@ -11,9 +11,7 @@ const FILE: &str = "global\n setenv LB_ZONE us-east1-b\nbackend web\n \
 
 fn drain(state: &StateFolder, file: Option<&str>) -> Output {
     let kv = state.kv();
-    let mut arguments = vec![
-        "set", "--env", "gprd", "--kv", &kv, "drain", "server=a", "server=b",
-    ];
+    let mut arguments = vec!["set", "--env", "gprd", "--kv", &kv, "drain", "server=[ab]"];
     arguments.extend([
         "--reason",
         "a test",
