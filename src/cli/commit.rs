@@ -61,17 +61,23 @@ impl Progress {
         &self.parts[self.written..]
     }
 
+    /// What is written.
+    pub(super) fn written(&self) -> &[Vec<Edit>] {
+        &self.parts[..self.written]
+    }
+
     /// Everything, written or not.
     pub(super) fn edits(&self) -> impl Iterator<Item = &Edit> {
         self.parts.iter().flatten()
     }
 
     /// The failure with what is written all the same.
-    pub(super) fn partly(&self, failure: Failure, change: &str) -> Failure {
+    pub(super) fn partly(&self, unwritten: Unwritten, change: &str) -> Unwritten {
         let (written, of) = (self.written, self.parts.len());
         if written == 0 {
-            return failure;
+            return unwritten;
         }
+        let Unwritten { failure, unknown } = unwritten;
         let text = failure
             .text
             .replace("nothing was written", "nothing more was written");
@@ -79,7 +85,30 @@ impl Progress {
             "{text}\n{written} of {of} parts are written: run it again for the others, or take \
              them back with `tidegate undo {change}`"
         );
-        Failure::new(failure.exit, text)
+        Unwritten::new(Failure::new(failure.exit, text), unknown)
+    }
+}
+
+/// Why a change is not, or not known to be, written as a whole.
+#[derive(Debug)]
+pub(super) struct Unwritten {
+    pub(super) failure: Failure,
+    /// Whether the next part may be, now or later.
+    pub(super) unknown: bool,
+}
+
+impl From<Unwritten> for Failure {
+    fn from(unwritten: Unwritten) -> Self {
+        unwritten.failure
+    }
+}
+
+impl Unwritten {
+    pub(super) fn new(failure: impl Into<Failure>, unknown: bool) -> Self {
+        Self {
+            failure: failure.into(),
+            unknown,
+        }
     }
 }
 
@@ -91,9 +120,9 @@ pub(super) async fn write<K: Kv>(
     listing: &Listing,
     progress: &mut Progress,
     about: &About,
-) -> Result<Generation, Failure> {
+) -> Result<Generation, Unwritten> {
     let mut generation = Generation::read(listing)
-        .map_err(|error| Failure::new(Exit::Refused, error.to_string()))?;
+        .map_err(|error| Unwritten::new(Failure::new(Exit::Refused, error.to_string()), false))?;
     let mut sentinel = listing.entries.get(META).map(|entry| entry.modify_index);
     let of = progress.parts.len();
     while let Some(edits) = progress.left().first() {
@@ -144,7 +173,7 @@ pub(super) async fn commit<K: Kv>(
     kv: &K,
     operations: &[Operation],
     proof: &Proof,
-) -> Result<u64, Failure> {
+) -> Result<u64, Unwritten> {
     let begin = clock::moment();
     let mut unknown = None;
     loop {
@@ -152,15 +181,16 @@ pub(super) async fn commit<K: Kv>(
             Ok(Outcome::Committed { index }) => return Ok(index),
             Ok(Outcome::Conflict { key }) => {
                 // The one that got no answer may have been applied since.
-                return match (unknown, applied(kv, proof).await?) {
-                    (Some(_), Some(index)) => Ok(index),
-                    _ => Err(conflict(key)),
+                return match (unknown, applied(kv, proof).await) {
+                    (Some(_), Ok(Some(index))) => Ok(index),
+                    (_, Ok(_)) => Err(Unwritten::new(conflict(key), false)),
+                    (unknown, Err(error)) => Err(Unwritten::new(error, unknown.is_some())),
                 };
             }
             Err(KvError::OutcomeUnknown(error)) => error,
             // It was not written this time; an earlier one may be.
             Err(KvError::Unreachable(error)) if unknown.is_some() => error,
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(Unwritten::new(error, unknown.is_some())),
         };
         if let Ok(Some(index)) = applied(kv, proof).await {
             return Ok(index);
@@ -170,7 +200,7 @@ pub(super) async fn commit<K: Kv>(
                 "the store: {error}. It is not written so far, and may still be: look with \
                  `tidegate history` before you repeat it"
             );
-            return Err(Failure::new(Exit::Unreachable, text));
+            return Err(Unwritten::new(Failure::new(Exit::Unreachable, text), true));
         }
         unknown = Some(error);
         sleep(OUTCOME_EVERY).await;

@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Exit, Failure};
-use crate::config::{Config, ConfigFile, Flags, Role, Sources};
+use crate::config::{Config, ConfigFile, Flags, Receiver, Role, Sources};
 use crate::domain::history;
 use crate::domain::key::{META, Prefix};
 use crate::domain::listing::Listing;
@@ -47,6 +47,8 @@ pub(super) struct Context {
     pub(super) environment: Name,
     /// The replica's name that answers are shown with.
     pub(super) slot: Name,
+    /// Who is told of changes.
+    pub(super) receivers: Vec<Receiver>,
     runtime: Runtime,
 }
 
@@ -95,6 +97,7 @@ impl Context {
                 .map_err(|error| Failure::new(Exit::Usage, format!("root: {error}")))?,
             environment: config.environment.clone(),
             slot: config.slot.clone(),
+            receivers: config.announce.clone(),
             runtime,
         })
     }

@@ -2,6 +2,7 @@
 
 mod accept;
 mod alias;
+mod announce;
 mod ask;
 mod canary;
 mod check_config;
@@ -128,6 +129,11 @@ const REPLICA_FLAGS: [&str; 2] = ["environment", "http.listen"];
 
 /// How the settings begin that say where HAProxy's own word comes from.
 const OBSERVE: &str = "observe.";
+/// And those that say who is told of changes.
+const ANNOUNCE: &str = "announce.";
+
+/// The commands that write, and tell of it; `deploy` has them below it.
+const WRITING: [&str; 6] = ["init", "canary", "set", "clear", "undo", "accept"];
 
 /// The commands that look at the fleet and at HAProxy.
 const LOOKING: [&str; 8] = [
@@ -172,8 +178,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
 /// The whole command line, each command with the flags of the settings that it takes.
 fn command() -> clap::Command {
     let mut command = Cli::command();
-    // The service asks no HAProxy.
-    let of_serve = Flags::args().filter(|arg| !arg.get_id().as_str().starts_with(OBSERVE));
+    let begins = |arg: &Arg, begin: &str| arg.get_id().as_str().starts_with(begin);
+    // The service asks no HAProxy, and changes nothing that it would tell of.
+    let of_serve = Flags::args().filter(|arg| !begins(arg, OBSERVE) && !begins(arg, ANNOUNCE));
     command = command.mut_subcommand("serve", |c| c.args(of_serve));
     command = command.mut_subcommand("check-config", |c| c.args(Flags::args()));
     for name in ["init", "explain", "history"] {
@@ -184,15 +191,20 @@ fn command() -> clap::Command {
     let both = both.collect::<Vec<_>>();
     let of_both = Flags::args().filter(|arg| both.contains(&arg.get_id().as_str()));
     command = command.mut_subcommand("accept", |c| c.args(of_both));
-    let observes = |arg: &Arg| arg.get_id().as_str().starts_with(OBSERVE);
-    let looks = |arg: &Arg| both.contains(&arg.get_id().as_str()) || observes(arg);
+    let looks = |arg: &Arg| both.contains(&arg.get_id().as_str()) || begins(arg, OBSERVE);
     let of_a_look = || Flags::args().filter(looks);
     for name in LOOKING {
         command = command.mut_subcommand(name, |c| c.args(of_a_look()));
     }
-    command = command.mut_subcommand("deploy", |deploy| {
-        let deploy = deploy.mut_subcommand("start", |c| c.args(of_a_look()));
-        deploy.mut_subcommand("finish", |c| c.args(of_a_look()))
+    let of_writing = || Flags::args().filter(|arg| begins(arg, ANNOUNCE));
+    for name in WRITING {
+        command = command.mut_subcommand(name, |c| c.args(of_writing()));
+    }
+    command = command.mut_subcommand("deploy", |mut deploy| {
+        for name in ["start", "finish"] {
+            deploy = deploy.mut_subcommand(name, |c| c.args(of_a_look()).args(of_writing()));
+        }
+        deploy
     });
     let of_a_replica = Flags::args().filter(|arg| REPLICA_FLAGS.contains(&arg.get_id().as_str()));
     command.mut_subcommand("forget", |c| c.args(of_a_replica))

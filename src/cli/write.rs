@@ -20,7 +20,8 @@ use self::checks::{Overrides, check_guard, differing, overrides};
 use self::files::FilesArgs;
 pub(super) use self::standing::Standing;
 pub(super) use self::ttl::TtlArgs;
-use self::writing::Writing;
+pub(super) use self::writing::Writing;
+use super::announce;
 use super::ask::has_terminal;
 use super::commit::{About, EDIT_OPERATIONS_MAX, trim};
 use super::look::Look;
@@ -31,6 +32,7 @@ use crate::domain::directive::{Author, Desired, Directive};
 use crate::domain::key::{DirectiveKey, Scope};
 use crate::domain::name::Name;
 use crate::domain::rails::{self, Consent, Flag, Rail, Verdict, evaluate};
+use crate::domain::sentinel::Generation;
 use crate::domain::snapshot::Snapshot;
 
 /// Who writes, and why.
@@ -238,7 +240,24 @@ impl WriteArgs {
             return print(DRY_RUN);
         }
         let about = self.about(change);
-        let generation = writing.write(standing, &about, &proposal)?;
+        let written = writing.write(standing, &about, &proposal);
+        let announcing = announce::change(context, &about, &writing, &written);
+        let outcome = written
+            .map_err(Failure::from)
+            .and_then(|generation| self.finish(look, &writing, &about, generation));
+        announcing.finish(context);
+        outcome
+    }
+
+    /// What comes after the writing: it is read back, old history goes, and it is waited for.
+    fn finish(
+        &self,
+        look: &Look,
+        writing: &Writing<'_>,
+        about: &About,
+        generation: Generation,
+    ) -> Result<(), Failure> {
+        let context = &look.context;
         let id = &about.change;
         print(&format!(
             "written to {} as generation {generation}; to take it back: tidegate undo {id}\n",
@@ -376,7 +395,7 @@ fn name(flag: &str, text: &str) -> Result<Name, Failure> {
 }
 
 /// The command as it was called, for the history. No flag takes a secret.
-fn command_line() -> String {
+pub(super) fn command_line() -> String {
     let mut words = env::args_os().map(|word| word.to_string_lossy().into_owned());
     let program = words.next().unwrap_or_default();
     let program = program.rsplit('/').next().unwrap_or_default().to_owned();
@@ -388,7 +407,7 @@ fn command_line() -> String {
 }
 
 /// W3C trace context of who called, if it is one.
-fn trace() -> Option<String> {
+pub(super) fn trace() -> Option<String> {
     let text = env::var("TRACEPARENT").ok()?;
     let form = [2, 32, 16, 2];
     let parts: Vec<_> = text.split('-').collect();

@@ -47,20 +47,27 @@ impl Roles {
 pub(super) fn prometheus(_: &Setting, text: &str) -> Result<String, String> {
     // What stands before an @ may be a password.
     let shown = text.rsplit_once('@').map_or(text, |(_, host)| host);
-    let wrong = |why: &str| Err(format!("{shown:?} {why}; write http://HOST:PORT"));
+    web_address(text, &['?', '#', '@'])
+        .map(|text| text.trim_end_matches('/').to_owned())
+        .map_err(|why| format!("{shown:?} {why}; write http://HOST:PORT"))
+}
+
+/// `http://host...` or `https://host...` without any of these characters. The error does not repeat
+/// the text.
+pub(super) fn web_address<'a>(text: &'a str, without: &[char]) -> Result<&'a str, &'static str> {
     let rest = text
         .strip_prefix("http://")
         .or_else(|| text.strip_prefix("https://"));
     let Some(rest) = rest else {
-        return wrong("begins with neither http:// nor https://");
+        return Err("begins with neither http:// nor https://");
     };
-    if rest.contains(['?', '#', '@']) || rest.contains(char::is_whitespace) {
-        return wrong("has more than a host, a port and a path");
+    if rest.contains(without) || rest.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err("has more than a host, a port and a path");
     }
-    if rest.is_empty() || rest.starts_with(['/', ':']) {
-        return wrong("names no host");
+    if rest.is_empty() || rest.starts_with(['/', ':', '?']) {
+        return Err("names no host");
     }
-    Ok(text.trim_end_matches('/').to_owned())
+    Ok(text)
 }
 
 /// What stands within the braces of a series. Prometheus itself checks the rest.
@@ -115,7 +122,7 @@ pub(super) fn roles(_: &Setting, text: &str) -> Result<Roles, String> {
     Ok(Roles(roles))
 }
 
-fn pairs<'a>(text: &'a str, example: &str) -> Result<Vec<(Name, &'a str)>, String> {
+pub(super) fn pairs<'a>(text: &'a str, example: &str) -> Result<Vec<(Name, &'a str)>, String> {
     let pair = |pair: &'a str| {
         let (name, value) = pair
             .split_once('=')

@@ -9,6 +9,7 @@ use crate::harness::process::Output;
 use crate::harness::tidegate::Tidegate;
 use crate::harness::wait::PATIENCE;
 
+mod announce;
 mod changes;
 mod guard;
 pub(crate) mod killed;

@@ -10,7 +10,7 @@ use super::checks::check_guard;
 use super::plan;
 use super::{Manner, Proposal, Standing, WriteArgs};
 use crate::cli::ask::{NO_TERMINAL, ask, confirm, has_terminal, tell};
-use crate::cli::commit::{About, Places, Progress, write};
+use crate::cli::commit::{About, Places, Progress, Unwritten, write};
 use crate::cli::look::Look;
 use crate::cli::{Exit, Failure, print};
 use crate::clock;
@@ -30,12 +30,14 @@ const ANEW_TIME_MAX: Duration = Duration::from_secs(15);
 const ANEW_PAUSE_MS_MAX: u64 = 100;
 
 /// A change on its way into the store.
-pub(super) struct Writing<'a> {
+pub(in crate::cli) struct Writing<'a> {
     args: &'a WriteArgs,
     look: &'a Look,
     manner: Manner,
     progress: Progress,
     agreed: Agreed,
+    /// Every row that a plan showed.
+    rows: Vec<PlanRow>,
 }
 
 /// What somebody has seen, and agreed to.
@@ -59,13 +61,18 @@ impl<'a> Writing<'a> {
             manner,
             progress: Progress::new(parts),
             agreed: Agreed::default(),
+            rows: Vec::new(),
         }
     }
 
     /// The rows that are told something else by it.
-    pub(super) fn rows(&self) -> &[PlanRow] {
-        let plan = self.agreed.plan.as_ref();
-        plan.map_or(&[], |(rows, _)| rows)
+    pub(in crate::cli) fn rows(&self) -> &[PlanRow] {
+        &self.rows
+    }
+
+    /// How far it is written.
+    pub(in crate::cli) const fn progress(&self) -> &Progress {
+        &self.progress
     }
 
     /// Judges, shows and asks about what is left to write. A plan that was agreed to already is
@@ -82,6 +89,9 @@ impl<'a> Writing<'a> {
             return Ok(());
         }
         self.agreed.plan = plan;
+        let rows = verdict.rows.iter().cloned();
+        let new: Vec<_> = rows.filter(|row| !self.rows.contains(row)).collect();
+        self.rows.extend(new);
         let plan = plan::table(&verdict, &standing.topology);
         let prefix = &self.look.context.prefix;
         let keys: String = left.iter().map(|part| plan::keys(prefix, part)).collect();
@@ -128,9 +138,9 @@ impl<'a> Writing<'a> {
         standing: Standing,
         about: &About,
         proposal: &dyn Fn(&Standing) -> Result<Proposal, Failure>,
-    ) -> Result<Generation, Failure> {
+    ) -> Result<Generation, Unwritten> {
         let written = self.write_parts(standing, about, proposal);
-        written.map_err(|failure| self.progress.partly(failure, &about.change))
+        written.map_err(|unwritten| self.progress.partly(unwritten, &about.change))
     }
 
     fn write_parts(
@@ -138,7 +148,7 @@ impl<'a> Writing<'a> {
         mut standing: Standing,
         about: &About,
         proposal: &dyn Fn(&Standing) -> Result<Proposal, Failure>,
-    ) -> Result<Generation, Failure> {
+    ) -> Result<Generation, Unwritten> {
         let context = &self.look.context;
         let places = Places {
             prefix: &context.prefix,
@@ -149,20 +159,31 @@ impl<'a> Writing<'a> {
             let (source, listing) = (&context.source, &standing.listing);
             let writing = write(source, &places, listing, &mut self.progress, about);
             match context.block_on(writing) {
-                Err(failure) if failure.exit == Exit::Conflict => {
+                Err(unwritten) if unwritten.failure.exit == Exit::Conflict => {
                     if clock::moment().since(begin) >= ANEW_TIME_MAX {
-                        return Err(failure);
+                        return Err(unwritten);
                     }
                 }
                 done => return done,
             }
             let pause = rand::rng().random_range(1..=ANEW_PAUSE_MS_MAX);
             self.look.wait(Duration::from_millis(pause));
-            standing = Standing::of(self.look, &self.args.files)?;
-            tell("note: somebody else wrote meanwhile: looking again\n");
-            self.check_untouched(&standing.listing, &proposal(&standing)?.edits)?;
-            self.agree(&standing)?;
+            standing = self
+                .look_again(proposal)
+                .map_err(|failure| Unwritten::new(failure, false))?;
         }
+    }
+
+    /// What stands now, for which what is left is agreed to as well.
+    fn look_again(
+        &mut self,
+        proposal: &dyn Fn(&Standing) -> Result<Proposal, Failure>,
+    ) -> Result<Standing, Failure> {
+        let standing = Standing::of(self.look, &self.args.files)?;
+        tell("note: somebody else wrote meanwhile: looking again\n");
+        self.check_untouched(&standing.listing, &proposal(&standing)?.edits)?;
+        self.agree(&standing)?;
+        Ok(standing)
     }
 
     /// It would be the same change, of keys that nobody has touched.

@@ -31,6 +31,7 @@ pub(crate) mod netns;
 pub(crate) mod ports;
 pub(crate) mod process;
 pub(crate) mod prometheus;
+pub(crate) mod receiver;
 pub(crate) mod recorder;
 pub(crate) mod replicas;
 pub(crate) mod responder;
