@@ -152,7 +152,7 @@ fn fifty_thousand_lines_are_judged() {
     let output = lint(&[&path]);
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(
-        begin.elapsed() < Duration::from_secs(60),
+        begin.elapsed() < Duration::from_mins(1),
         "{:?}",
         begin.elapsed()
     );
