@@ -1,4 +1,4 @@
-//! What both fuzz targets check.
+//! What the fuzz targets check.
 
 #[path = "../../src/domain/mod.rs"]
 pub mod domain;

@@ -19,6 +19,7 @@ mod forget;
 mod get;
 mod history;
 mod init;
+mod lint;
 mod look;
 mod man;
 mod precheck;
@@ -113,6 +114,13 @@ enum Command {
     Accept(accept::Accept),
     /// Forget a node that was taken away: the fleet view shows it no longer.
     Forget(forget::Forget),
+    /// Judge `HAProxy`'s files for agent checks.
+    ///
+    /// It says what is wrong where, why, and how to mend it. Whether `HAProxy` accepts the files,
+    /// `haproxy -c` says. A comment `# tidegate: allow RULE REASON` at the end of a line or above it
+    /// allows a rule for that line, at the head of a section for the section. A condition (.if) that
+    /// cannot be judged here is taken both ways. Errors end with 10, files that cannot be had with 1.
+    Lint(lint::Lint),
     /// Print a completion script for a shell.
     Completions(completions::Completions),
     /// Print the manual page.
@@ -182,6 +190,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
         Command::Gate(gate) => gate.run(&flags),
         Command::Accept(accept) => accept.run(&flags),
         Command::Forget(forget) => forget.run(&flags),
+        Command::Lint(lint) => lint.run(),
         Command::Completions(completions) => completions.run(command()),
         Command::Man(man) => man.run(command()),
     }

@@ -2,6 +2,7 @@
 //! check-and-set transactions with the sentinel and a record of the history, and read back.
 
 mod checks;
+mod files;
 mod plan;
 mod scope;
 mod sockets;
@@ -18,6 +19,7 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
 use self::checks::{Overrides, check_guard, differing, overrides};
+use self::files::FilesArgs;
 pub(super) use self::plan::shown as listed;
 pub(super) use self::scope::ScopeArgs;
 use self::sockets::Sockets;
@@ -72,6 +74,8 @@ pub(super) struct WriteArgs {
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true,
         default_missing_value = "60s", value_parser = humantime::parse_duration)]
     wait: Option<Duration>,
+    #[command(flatten)]
+    files: FilesArgs,
     /// Although fewer servers than their floor could serve; needs --reason.
     #[arg(long, requires = "reason")]
     below_floor: bool,
@@ -229,7 +233,7 @@ impl WriteArgs {
         proposal: impl Fn(&Standing) -> Result<Proposal, Failure>,
     ) -> Result<(), Failure> {
         let context = &look.context;
-        let standing = Standing::of(look)?;
+        let standing = Standing::of(look, &self.files)?;
         let first = proposal(&standing)?;
         let sockets = Sockets::plan(look, &standing, &first)?;
         let Proposal { edits, change, .. } = first;

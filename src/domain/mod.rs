@@ -15,6 +15,7 @@ pub mod evidence;
 pub mod explain;
 pub mod fleet;
 pub mod group;
+pub mod haproxy;
 pub mod hash;
 pub mod history;
 pub mod key;

@@ -1,6 +1,7 @@
 //! What `HAProxy` itself says: over a stats socket, or through Prometheus. And the two commands
-//! that change a server which asks no agent yet.
+//! that change a server which asks no agent yet. And its files, in its order.
 
+pub mod files;
 pub mod prometheus;
 pub mod servers;
 pub mod socket;

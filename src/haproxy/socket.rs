@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use super::servers::{self, ServersError};
 use super::stats::{self, StatsError};
 use crate::clock;
+use crate::domain::haproxy::lint::Running;
 use crate::domain::migration::{Mode, ServerState};
 use crate::domain::name::ServerId;
 use crate::domain::observed::ObservedNode;
@@ -125,8 +126,23 @@ impl StatsAddress {
     /// # Errors
     /// See [`SocketError`].
     pub async fn servers_state(&self) -> Result<BTreeMap<ServerId, ServerState>, SocketError> {
+        self.servers(servers::read).await
+    }
+
+    /// The servers that the process has, and whom they ask. `level user` is enough.
+    ///
+    /// # Errors
+    /// See [`SocketError`].
+    pub async fn running(&self) -> Result<Running, SocketError> {
+        self.servers(servers::read_running).await
+    }
+
+    async fn servers<T>(
+        &self,
+        read: fn(&[u8]) -> Result<T, ServersError>,
+    ) -> Result<T, SocketError> {
         let answer = self.ask("show servers state").await?;
-        servers::read(&answer).map_err(|error| SocketError::Servers {
+        read(&answer).map_err(|error| SocketError::Servers {
             address: self.clone(),
             error,
         })

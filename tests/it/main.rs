@@ -17,6 +17,7 @@ mod http_api;
 mod kv_cases;
 mod life_cycle;
 mod limits;
+mod lint;
 mod login;
 mod memory;
 mod operators;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+use super::files::FilesArgs;
 use super::sockets::servers_states;
 use crate::cli::look::{Look, observe};
 use crate::cli::{Exit, Failure};
@@ -34,7 +35,7 @@ pub(in crate::cli) struct Standing {
 impl Standing {
     /// Asks the store, the replicas, and where HAProxy's own word comes from. Only without the
     /// store nothing can be written.
-    pub(in crate::cli) fn of(look: &Look) -> Result<Self, Failure> {
+    pub(in crate::cli) fn of(look: &Look, files: &FilesArgs) -> Result<Self, Failure> {
         let context = &look.context;
         let listing = context.block_on(context.list(&context.prefix))?;
         let snapshot = Snapshot::build(&listing)
@@ -46,6 +47,7 @@ impl Standing {
             .map(|missing| format!("{}: {}", missing.what, missing.why))
             .collect();
         let mut topology = Topology::from_settings(&snapshot.settings, Some(now));
+        topology = files.add_to(topology)?;
         if let Some(fleet) = &fleet {
             topology = topology.with_polls(&polled(fleet, now), Some(now));
         }

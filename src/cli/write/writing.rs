@@ -201,7 +201,7 @@ impl<'a> Writing<'a> {
         &mut self,
         proposal: &dyn Fn(&Standing) -> Result<Proposal, Failure>,
     ) -> Result<Standing, Failure> {
-        let standing = Standing::of(self.look)?;
+        let standing = Standing::of(self.look, &self.args.files)?;
         tell("note: somebody else wrote meanwhile: looking again\n");
         let anew = proposal(&standing)?;
         self.check_untouched(&standing.listing, &anew.edits)?;

@@ -137,7 +137,8 @@ impl Fleet {
         // The first polls of a new worker come within 50 ms instead of one interval: until its
         // first poll a server has its configured state.
         let mut text = format!(
-            "global\n    spread-checks 10\n    max-spread-checks 50ms\n{DEFAULTS}\n\
+            "global\n    spread-checks 10\n    max-spread-checks 50ms\n{DEFAULTS}    \
+             option log-health-checks\n\n\
              frontend in\n    bind {}\n    use_backend %[path,field(2,/)]\n",
             wiring.front
         );

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -51,6 +51,8 @@ pub(crate) struct Haproxy {
     version: Version,
     node: String,
     environment: Vec<(String, String)>,
+    /// Files and folders that are read behind `haproxy.cfg`.
+    more: Vec<PathBuf>,
     folder: Folder,
 }
 
@@ -72,6 +74,28 @@ impl Haproxy {
         haproxy.configure(config);
         haproxy.start_again();
         haproxy
+    }
+
+    /// The same with more files and folders, read behind `config`.
+    pub(crate) fn start_with(
+        version: Version,
+        environment: &[(&str, &str)],
+        config: &str,
+        more: &[PathBuf],
+    ) -> Self {
+        let mut haproxy = Self::prepare(version, "lb-01", environment);
+        haproxy.more = more.to_vec();
+        haproxy.configure(config);
+        haproxy.start_again();
+        haproxy
+    }
+
+    /// What `haproxy -c` says of one file, which it may refuse.
+    pub(crate) fn says(version: Version, file: &Path, environment: &[(&str, &str)]) -> Output {
+        let mut command = Command::new(version.program());
+        command.arg("-c").arg("-f").arg(file).args(["-L", "lb-01"]);
+        command.envs(environment.iter().copied());
+        run("haproxy-check", &command, PATIENCE)
     }
 
     /// Starts a node in a namespace; its name is the part's.
@@ -102,6 +126,7 @@ impl Haproxy {
             version,
             node: node.to_owned(),
             environment: environment.iter().map(own).collect(),
+            more: Vec::new(),
             folder: Folder::new("haproxy"),
         }
     }
@@ -231,6 +256,9 @@ impl Haproxy {
             .arg("-f")
             .arg(self.folder.join("haproxy.cfg"))
             .args(["-L", &self.node]);
+        for path in &self.more {
+            command.arg("-f").arg(path);
+        }
         command.envs(self.environment.iter().cloned());
         command
     }
