@@ -49,7 +49,7 @@ fn leave_unknown(block: &Block, object: &mut Value) {
     }
 }
 
-/// MessagePack's extension 0 is Terraform's unknown value.
+/// `MessagePack`'s extension 0 is Terraform's unknown value.
 fn unknown() -> Value {
     Value::Ext(0, vec![0])
 }

@@ -65,7 +65,7 @@ pub(crate) struct NestedBlock {
     pub(crate) max_items: i64,
 }
 
-/// A value in MessagePack.
+/// A value in `MessagePack`.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct DynamicValue {
     #[prost(bytes = "vec", tag = "1")]
