@@ -21,6 +21,8 @@ locals {
   # How Consul is found: the variables of Consul's own command line.
   service_environment = join("", concat(
     ["CONSUL_HTTP_ADDR=${var.consul.address}\n"],
+    # A credential of the unit, from what tidegate-secrets writes.
+    ["CONSUL_HTTP_TOKEN_FILE=/run/credentials/tidegate.service/consul-token\n"],
     var.consul.ca_pem == null ? [] : ["CONSUL_CACERT=${local.consul_ca_file}\n"],
   ))
 

@@ -26,3 +26,4 @@ mod outage;
 mod restarts;
 mod scene;
 mod slow_source;
+mod terraform;

@@ -210,7 +210,7 @@ run "a_new_instance_writes_its_configuration_and_installs_the_package" {
   }
 
   assert {
-    condition     = one([for file in yamldecode(local.user_data["a"]).write_files : file.content if file.path == "/etc/default/tidegate"]) == "CONSUL_HTTP_ADDR=https://consul.example:8501\nCONSUL_CACERT=/etc/tidegate/consul-ca.pem\n"
+    condition     = one([for file in yamldecode(local.user_data["a"]).write_files : file.content if file.path == "/etc/default/tidegate"]) == "CONSUL_HTTP_ADDR=https://consul.example:8501\nCONSUL_HTTP_TOKEN_FILE=/run/credentials/tidegate.service/consul-token\nCONSUL_CACERT=/etc/tidegate/consul-ca.pem\n"
     error_message = "Consul is found, and believed."
   }
 
