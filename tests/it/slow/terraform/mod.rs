@@ -1,6 +1,7 @@
 //! The Terraform modules: formatted, valid, tested, planned, and their documents complete. No
 //! provider is needed; what that cannot prove is said in terraform/README.md.
 
+mod first_start;
 mod mistakes;
 mod readme;
 mod rendered;

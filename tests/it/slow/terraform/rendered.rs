@@ -1,5 +1,6 @@
 //! What the module renders is what the programs take.
 
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use crate::harness::tidegate::{Tidegate, tidegate};
 use crate::harness::wait::PATIENCE;
 
 /// A file that a new instance writes.
-struct Rendered {
+pub(super) struct Rendered {
     path: String,
     text: String,
 }
@@ -87,6 +88,35 @@ fn the_scripts_of_a_new_instance_can_be_read_by_its_shell() {
     assert_eq!(scripts, 2, "the secrets and the package");
 }
 
+/// What the scripts fetch, the unit of the package hands over, and the configuration takes.
+#[test]
+fn the_secrets_go_from_where_they_are_fetched_to_where_they_are_read() {
+    let terraform = Terraform::new();
+    let tree = terraform.tree();
+    let files = &instances(&tree, ENVIRONMENTS[0])[0];
+    let fetched = text_of(files, "/usr/local/sbin/tidegate-secrets");
+    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/systemd/tidegate.service");
+    let unit = std::fs::read_to_string(unit).expect("the unit is there");
+    let read = [
+        text_of(files, "/etc/tidegate/tidegate.toml"),
+        text_of(files, "/etc/default/tidegate"),
+    ]
+    .concat();
+    let credentials: Vec<_> = unit
+        .lines()
+        .filter_map(|line| line.strip_prefix("LoadCredential=")?.split_once(':'))
+        .collect();
+    assert_eq!(credentials.len(), 2, "{credentials:?}");
+    for (id, name) in credentials {
+        assert!(
+            fetched.contains(&format!(" '{name}'\n")),
+            "{name}: {fetched}"
+        );
+        let place = format!("/run/credentials/tidegate.service/{id}");
+        assert!(read.contains(&place), "{place}: {read}");
+    }
+}
+
 #[test]
 fn haproxy_accepts_the_words_and_tidegate_answers_their_request() {
     let terraform = Terraform::new();
@@ -125,7 +155,7 @@ fn haproxy_accepts_the_words_and_tidegate_answers_their_request() {
 }
 
 /// By slot, the files that cloud-init writes. They are YAML, which Terraform reads.
-fn instances(tree: &Tree<'_>, environment: &str) -> Vec<Vec<Rendered>> {
+pub(super) fn instances(tree: &Tree<'_>, environment: &str) -> Vec<Vec<Rendered>> {
     const READ: &str = "variable \"text\" { type = string }
 output \"files\" { value = yamldecode(var.text).write_files }\n";
     std::fs::create_dir_all(tree.path().join("read")).expect("the tree is writable");
@@ -152,7 +182,7 @@ output \"files\" { value = yamldecode(var.text).write_files }\n";
         .collect()
 }
 
-fn text_of<'a>(files: &'a [Rendered], path: &str) -> &'a str {
+pub(super) fn text_of<'a>(files: &'a [Rendered], path: &str) -> &'a str {
     let file = files.iter().find(|file| file.path == path);
     &file.unwrap_or_else(|| panic!("{path} is not written")).text
 }
