@@ -1,8 +1,9 @@
 //! Counters, and how they are shown.
 //!
 //! Each worker counts in its own memory; a scrape adds them up and reads the rest from what is in
-//! force. Labels come from closed sets: never a name that arrived over the wire.
+//! force. Labels come from closed sets, and from the store: never a name that arrived over the wire.
 
+mod desired;
 mod peers;
 
 use std::fmt;
@@ -16,6 +17,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::Registry;
 
+pub use self::desired::DIRECTIVES_SHOWN_MAX;
 pub use self::peers::PeerCounters;
 use crate::clock;
 use crate::domain::answer::{Answer, State};
@@ -333,6 +335,7 @@ impl Shown {
         let help = "Directives in force";
         let directives = snapshot.placed().count() as u64;
         gauge(encoder, "tidegate_directives", help, directives)?;
+        desired::encode(encoder, snapshot, clock::now())?;
         let problems = snapshot.problems_at(clock::now());
         let kinds = ProblemKind::ALL.map(ProblemKind::as_str);
         let of = |at: usize| {

@@ -12,6 +12,7 @@ pub(super) use self::environment::EnvironmentArgs;
 use self::ramp::Spec;
 use super::history::Records;
 use super::look::{Look, LookArgs};
+use super::status::something;
 use super::write::{Change, Manner, ScopeArgs, Standing, TtlArgs, WriteArgs};
 use super::{Exit, Failure, print};
 use crate::config::Flags;
@@ -197,7 +198,8 @@ impl Canary {
     /// The block for chat, and how to go on.
     fn show(&self, flags: &Flags) -> Result<(), Failure> {
         let look: Look = self.look.open(flags)?;
-        let view = look.view(None);
+        let view = look.view();
+        something(&view)?;
         print(&chatops(view.rows.iter().filter(|row| row.canary)))?;
         print("to change it: --ready, --drain, --maint, --disable, --slowly\n")
     }

@@ -6,6 +6,7 @@ mod plan;
 mod standing;
 mod ttl;
 mod wait;
+mod writing;
 
 use std::collections::BTreeSet;
 use std::env;
@@ -15,10 +16,13 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
 use self::checks::{Overrides, check_guard, differing, overrides};
+pub(super) use self::plan::shown as listed;
 pub(super) use self::standing::Standing;
 pub(super) use self::ttl::TtlArgs;
-use super::ask::{ask, confirm, has_terminal};
-use super::commit::{About, EDIT_OPERATIONS_MAX, Places, trim, write};
+pub(super) use self::writing::Writing;
+use super::announce;
+use super::ask::has_terminal;
+use super::commit::{About, EDIT_OPERATIONS_MAX, trim};
 use super::look::Look;
 use super::{Exit, Failure, print};
 use crate::clock;
@@ -26,9 +30,9 @@ use crate::domain::change::{Edit, applied, parts};
 use crate::domain::directive::{Author, Desired, Directive};
 use crate::domain::key::{DirectiveKey, Scope};
 use crate::domain::name::Name;
-use crate::domain::rails::{self, Consent, Flag, Override, Rail, Verdict, evaluate};
+use crate::domain::rails::{self, Consent, Flag, Rail, Verdict, evaluate};
+use crate::domain::sentinel::Generation;
 use crate::domain::snapshot::Snapshot;
-use crate::kv::Kv as _;
 
 /// Who writes, and why.
 #[derive(Debug, Args)]
@@ -50,13 +54,13 @@ pub(super) struct AuthorArgs {
 pub(super) struct WriteArgs {
     #[command(flatten)]
     author: AuthorArgs,
-    /// Knowingly against the guard of the settings; needs --reason.
+    /// Knowingly against the guard of the settings, or while they cannot be read whole; needs --reason.
     #[arg(long, requires = "reason")]
     force: bool,
     /// Show what would be written, and write nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask.
+    /// Do not ask. Without a terminal nobody is asked, and set, clear and undo need it.
     #[arg(long, short)]
     yes: bool,
     /// Wait until every node that polls an affected server was told; at most so long.
@@ -192,7 +196,7 @@ impl WriteArgs {
         &self,
         look: &Look,
         manner: Manner,
-        changes: impl FnOnce(&Standing) -> Result<Vec<Change>, Failure>,
+        changes: impl Fn(&Standing) -> Result<Vec<Change>, Failure>,
     ) -> Result<(), Failure> {
         self.apply(look, manner, |standing| {
             let mut changes = changes(standing)?;
@@ -212,12 +216,13 @@ impl WriteArgs {
         })
     }
 
-    /// Judges, shows, asks about, writes and reads back what differs.
+    /// Judges, shows, asks about, writes and reads back what differs. When somebody else writes
+    /// meanwhile, it is all proposed and judged anew.
     pub(super) fn apply(
         &self,
         look: &Look,
         manner: Manner,
-        proposal: impl FnOnce(&Standing) -> Result<Proposal, Failure>,
+        proposal: impl Fn(&Standing) -> Result<Proposal, Failure>,
     ) -> Result<(), Failure> {
         let context = &look.context;
         let standing = Standing::of(look)?;
@@ -225,46 +230,42 @@ impl WriteArgs {
         if edits.is_empty() {
             return print("nothing to change: it is already so\n");
         }
-        let wanted: Vec<_> = edits.iter().filter_map(Edit::directive).collect();
-        check_guard(&standing.snapshot, wanted.iter().map(|(key, d)| (key, d)))?;
         let all = parts(edits, EDIT_OPERATIONS_MAX);
-        let mut verdict = self.judge(&standing, &all, manner, None)?;
-        for missing in &standing.missing {
-            verdict.warnings.push(missing.clone());
-        }
-        let plan = plan::table(&verdict, &standing.topology);
-        let keys: String = all
-            .iter()
-            .map(|part| plan::keys(&context.prefix, part))
-            .collect();
-        print(&format!("{plan}{keys}"))?;
-        let rows = verdict.rows.clone();
-        self.consent(&standing, &all, manner, verdict)?;
+        let mut writing = Writing::new(self, look, manner, all);
+        writing.agree(&standing)?;
         if self.dry_run {
             return print(DRY_RUN);
         }
-        if manner.asks && !self.yes && has_terminal() {
-            confirm("Write this?")?;
-        }
         let about = self.about(change);
-        let places = Places {
-            prefix: &context.prefix,
-            history: &context.history,
-        };
-        let writing = write(&context.source, &places, &standing.listing, &all, &about);
-        let generation = context.block_on(writing)?;
-        let keep = &standing.snapshot.settings.rails.history;
-        if let Err(error) = context.block_on(trim(&context.source, &context.history, keep)) {
-            super::ask::tell(&format!("note: old history was not taken away: {error}\n"));
-        }
-        read_back(look, &all)?;
+        let written = writing.write(standing, &about, &proposal);
+        let announcing = announce::change(context, &about, &writing, &written);
+        let outcome = written
+            .map_err(Failure::from)
+            .and_then(|generation| self.finish(look, &writing, &about, generation));
+        announcing.finish(context);
+        outcome
+    }
+
+    /// What comes after the writing: it is read back, old history goes, and it is waited for.
+    fn finish(
+        &self,
+        look: &Look,
+        writing: &Writing<'_>,
+        about: &About,
+        generation: Generation,
+    ) -> Result<(), Failure> {
+        let context = &look.context;
         let id = &about.change;
         print(&format!(
             "written to {} as generation {generation}; to take it back: tidegate undo {id}\n",
             context.environment
         ))?;
+        let keep = &writing.read_back()?.rails.history;
+        if let Err(error) = context.block_on(trim(&context.source, &context.history, keep)) {
+            super::ask::tell(&format!("note: old history was not taken away: {error}\n"));
+        }
         match self.wait {
-            Some(limit) => wait::converged(look, &rows, generation, limit),
+            Some(limit) => wait::converged(look, writing.rows(), generation, limit),
             None => Ok(()),
         }
     }
@@ -316,37 +317,6 @@ impl WriteArgs {
         Ok(last)
     }
 
-    /// Has the sentence typed that a refusal asks for, and fails with what is still refused.
-    fn consent(
-        &self,
-        standing: &Standing,
-        all: &[Vec<Edit>],
-        manner: Manner,
-        mut verdict: Verdict,
-    ) -> Result<(), Failure> {
-        let sentence = |refusal: &rails::Refusal| match &refusal.overridden_by {
-            Some(Override::Sentence(sentence)) => Some(sentence.clone()),
-            Some(Override::Flag(_)) | None => None,
-        };
-        let wanted: Option<Vec<_>> = verdict.refusals.iter().map(sentence).collect();
-        let wanted = wanted.filter(|sentences| !sentences.is_empty());
-        if let Some(sentence) = wanted.and_then(|sentences| sentences.into_iter().next())
-            && has_terminal()
-            && !self.yes
-            && !self.dry_run
-        {
-            let typed = ask(&format!("To do it all the same, type: {sentence}\n> "))?;
-            verdict = self.judge(standing, all, manner, Some(&typed))?;
-        }
-        if verdict.refusals.is_empty() {
-            return Ok(());
-        }
-        Err(Failure::new(
-            Exit::Refused,
-            plan::refusals(&verdict.refusals),
-        ))
-    }
-
     const fn overrides(&self) -> Overrides {
         if self.lift_overrides {
             Overrides::Lift
@@ -363,6 +333,7 @@ impl WriteArgs {
             (self.canary_alone, Flag::CanaryAlone),
             (self.second_zone, Flag::SecondZone),
             (self.now, Flag::Now),
+            (self.force, Flag::Force),
             (manner.ignores_deploys, Flag::IgnoreDeploymentCheck),
         ];
         given
@@ -420,32 +391,8 @@ fn name(flag: &str, text: &str) -> Result<Name, Failure> {
     Name::parse(text).map_err(|error| Failure::new(Exit::Usage, format!("{flag}: {error}")))
 }
 
-/// What was written stands there; whoever wrote since is named.
-fn read_back(look: &Look, all: &[Vec<Edit>]) -> Result<(), Failure> {
-    let context = &look.context;
-    let listing = context.block_on(context.source.list(&context.prefix))?;
-    let other = |edit: &&Edit| {
-        let stands = listing.entries.get(&edit.path).map(|entry| &entry.value);
-        stands != edit.after.as_ref()
-    };
-    let others: Vec<_> = all
-        .iter()
-        .flatten()
-        .filter(other)
-        .map(|edit| edit.path.as_str())
-        .collect();
-    if others.is_empty() {
-        return Ok(());
-    }
-    let text = format!(
-        "it is written, and somebody has changed {} since",
-        others.join(", ")
-    );
-    Err(Failure::new(Exit::Conflict, text))
-}
-
 /// The command as it was called, for the history. No flag takes a secret.
-fn command_line() -> String {
+pub(super) fn command_line() -> String {
     let mut words = env::args_os().map(|word| word.to_string_lossy().into_owned());
     let program = words.next().unwrap_or_default();
     let program = program.rsplit('/').next().unwrap_or_default().to_owned();
@@ -457,7 +404,7 @@ fn command_line() -> String {
 }
 
 /// W3C trace context of who called, if it is one.
-fn trace() -> Option<String> {
+pub(super) fn trace() -> Option<String> {
     let text = env::var("TRACEPARENT").ok()?;
     let form = [2, 32, 16, 2];
     let parts: Vec<_> = text.split('-').collect();

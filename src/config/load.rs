@@ -11,8 +11,8 @@ use super::errors::{ConfigError, ConfigErrors, Origin};
 use super::layers::{Given, gather};
 use super::settings::{Default, Kind, SETTINGS, SLOT_BYTES_MAX, Setting};
 use super::{
-    AgentConfig, Config, HttpConfig, LogConfig, LogFormat, ObserveConfig, PeerAddress, Role,
-    Sources, observe, peers,
+    AgentConfig, Config, HttpConfig, LogConfig, LogFormat, ObserveConfig, PeerAddress, Receiver,
+    Role, Sources, announce, observe, peers,
 };
 use crate::domain::key::Prefix;
 use crate::domain::name::Name;
@@ -68,6 +68,7 @@ impl Loader {
         let connections_max = self.pick("agent.connections_max", count);
         let http_listen = self.pick("http.listen", address);
         let observe = self.observe();
+        let announce = self.announce();
         let format = self.pick("log.format", log_format);
         let level = self.pick("log.level", filter);
         let standalone = self.check_standalone(kv.as_ref(), standalone);
@@ -99,6 +100,7 @@ impl Loader {
                 listen: http_listen?,
             },
             observe,
+            announce,
             log: LogConfig {
                 format: format?,
                 level: level?,
@@ -112,7 +114,6 @@ impl Loader {
         let matchers = self.pick("observe.prometheus_matchers", observe::matchers);
         let node_label = self.pick("observe.node_label", observe::label);
         let stats = self.pick("observe.stats", observe::stats);
-        let roles = self.pick("observe.roles", observe::roles);
         ObserveConfig {
             prometheus: url.map(|url| PrometheusSource {
                 url,
@@ -120,8 +121,28 @@ impl Loader {
                 node_label,
             }),
             stats: stats.unwrap_or_default(),
-            roles: roles.unwrap_or_default(),
         }
+    }
+
+    fn announce(&mut self) -> Vec<Receiver> {
+        let urls = self.pick("announce.urls", announce::urls);
+        let token_files = self.pick("announce.token_files", announce::token_files);
+        let chat = self.pick("announce.chat", peers::slots).unwrap_or_default();
+        let is_wrong = self
+            .errors
+            .iter()
+            .any(|error| error.is_about("announce.urls"));
+        let receivers = announce::receivers(
+            urls.unwrap_or_default(),
+            &token_files.unwrap_or_default(),
+            &chat,
+        );
+        receivers.unwrap_or_else(|(key, text)| {
+            if !is_wrong {
+                self.refuse(key, text);
+            }
+            Vec::new()
+        })
     }
 
     /// Reads every value of a setting; the first one counts.

@@ -69,7 +69,7 @@ pub enum Kind {
 pub const SLOT_BYTES_MAX: usize = 32;
 
 /// All settings, in the order of the documentation.
-pub const SETTINGS: [Setting; 24] = [
+pub const SETTINGS: [Setting; 26] = [
     Setting {
         key: "environment",
         flag: "env",
@@ -283,13 +283,32 @@ pub const SETTINGS: [Setting; 24] = [
         doc: "The stats socket of a node: unix:/PATH or HOST:PORT.",
     },
     Setting {
-        key: "observe.roles",
-        flag: "role",
-        variable: "TIDEGATE_OBSERVE_ROLES",
-        value_name: "ROLE=BEGIN",
+        key: "announce.urls",
+        flag: "announce-url",
+        variable: "TIDEGATE_ANNOUNCE_URLS",
+        value_name: "NAME=URL",
+        default: Default::Implied("nobody is told"),
+        kind: Kind::Pairs,
+        doc: "Who is told of every change that a command wrote, by a POST: an index of events, a \
+              chat. A URL that is a secret itself stands in a file: NAME=file:/PATH.",
+    },
+    Setting {
+        key: "announce.token_files",
+        flag: "announce-token-file",
+        variable: "TIDEGATE_ANNOUNCE_TOKEN_FILES",
+        value_name: "NAME=PATH",
         default: Default::Implied("none"),
         kind: Kind::Pairs,
-        doc: "What nodes are for, by how their names begin, such as main=haproxy-main-.",
+        doc: "A file that holds the token which one of them is shown (Authorization: Bearer).",
+    },
+    Setting {
+        key: "announce.chat",
+        flag: "announce-chat",
+        variable: "TIDEGATE_ANNOUNCE_CHAT",
+        value_name: "NAME",
+        default: Default::Implied("none"),
+        kind: Kind::List,
+        doc: "Which of them are chats: they get {\"text\": ...} instead of the whole announcement.",
     },
     Setting {
         key: "log.format",
@@ -357,7 +376,8 @@ mod tests {
             // A flag is given once for each peer; commands have the words of their tables.
             let flag = match name {
                 "peers" => "peer",
-                "observe.roles" => "role",
+                "announce.urls" => "announce.url",
+                "announce.token_files" => "announce.token_file",
                 name => name
                     .strip_prefix("observe.")
                     .or_else(|| name.strip_prefix("consul."))

@@ -88,8 +88,13 @@ fn every_setting_can_stand_in_the_file() {
         [observe.stats]
         lb-1 = 'unix:/run/haproxy/admin.sock'
         lb-2 = '10.0.0.2:9999'
-        [observe.roles]
-        main = 'lb-'
+        [announce]
+        chat = ['chat']
+        [announce.urls]
+        events = 'https://events.example.org/changes?k=v'
+        chat = 'file:/run/chat'
+        [announce.token_files]
+        events = '/run/token'
         [log]
         format = 'json'
         level = 'info,tidegate::watch=debug'
@@ -112,13 +117,23 @@ fn every_setting_can_stand_in_the_file() {
     assert_eq!(prometheus.matchers, "env=\"gprd\",type=\"haproxy\"");
     let sockets: Vec<_> = observe.stats.values().map(ToString::to_string).collect();
     assert_eq!(sockets, ["unix:/run/haproxy/admin.sock", "10.0.0.2:9999"]);
-    let role = observe.roles.of(&Name::parse("lb-9").unwrap());
-    assert_eq!(role.map(Name::as_str), Some("main"));
+    expect_receivers(&config.announce);
     // All but standalone, which is the other possibility.
     assert_eq!(config.given.len(), settings::SETTINGS.len() - 1);
     for given in &config.given {
         assert!(matches!(given.origin, Origin::File { .. }), "{given:?}");
     }
+}
+
+fn expect_receivers(all: &[Receiver]) {
+    let [chat, events] = all else {
+        panic!("{all:?}");
+    };
+    let file = ReceiverAddress::File("/run/chat".into());
+    assert_eq!((&chat.address, chat.form), (&file, Form::Chat));
+    let url = ReceiverAddress::Url("https://events.example.org/changes?k=v".to_owned());
+    assert_eq!((&events.address, events.form), (&url, Form::Json));
+    assert_eq!(events.token_file.as_deref(), Some("/run/token".as_ref()));
 }
 
 #[test]

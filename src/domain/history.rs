@@ -8,6 +8,10 @@ use super::change::Edit;
 use super::key::Prefix;
 use super::name::NameError;
 
+mod difference;
+
+pub use self::difference::{Difference, Differences, Since, no_change};
+
 /// What one transaction changed, who did it, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {

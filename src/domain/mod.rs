@@ -4,6 +4,7 @@
 //! listing, asked the same question at the same moment, give the same answer.
 
 pub mod acceptance;
+pub mod announcement;
 pub mod answer;
 pub mod authority;
 pub mod change;

@@ -80,6 +80,8 @@ pub enum Flag {
     SecondZone,
     /// `--now`.
     Now,
+    /// `--force`, which passes the guard of the settings too.
+    Force,
     /// `--ignore-deployment-check`, known from the command of old; it needs no reason.
     IgnoreDeploymentCheck,
 }
@@ -214,6 +216,7 @@ impl Flag {
             Self::CanaryAlone => "--canary-alone",
             Self::SecondZone => "--second-zone",
             Self::Now => "--now",
+            Self::Force => "--force",
             Self::IgnoreDeploymentCheck => "--ignore-deployment-check",
         }
     }
@@ -222,7 +225,7 @@ impl Flag {
     #[must_use]
     pub const fn needs_reason(self) -> bool {
         match self {
-            Self::BelowFloor | Self::CanaryAlone | Self::SecondZone => true,
+            Self::BelowFloor | Self::CanaryAlone | Self::SecondZone | Self::Force => true,
             Self::Now | Self::IgnoreDeploymentCheck => false,
         }
     }

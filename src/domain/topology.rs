@@ -353,7 +353,7 @@ impl fmt::Display for Topology {
             let comma = if i == 0 { "" } else { ", " };
             write!(f, "{comma}{}", source.kind.as_str())?;
             if let Some(as_of) = source.as_of {
-                write!(f, " as of {as_of}")?;
+                write!(f, " as of {as_of:.0}")?;
             }
         }
         Ok(())

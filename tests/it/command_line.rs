@@ -331,7 +331,7 @@ fn what_the_guard_would_freeze_is_not_written() {
     let folder = Folder::new("guard");
     let kv = format!("dir:{}", folder.path().display());
     let store = ["--env", "gprd", "--kv", &kv];
-    let with = |command: &[&'static str]| [command, &["--reason", "r"]].concat();
+    let with = |command: &[&'static str]| [command, &["--reason", "r", "--yes"]].concat();
     check(&[&["init"], &store[..]].concat(), 0, &["is set up"], &[]);
     folder.write(
         "frontend/gprd/settings",

@@ -3,13 +3,21 @@
 
 use serde_json::Value;
 
+use crate::follows::WRITTEN;
 use crate::follows::commands::Place;
 use crate::harness::process::Output;
 use crate::harness::tidegate::Tidegate;
-use crate::harness::wait::PATIENCE;
+use crate::harness::wait::{PATIENCE, check, eventually};
 
+mod announce;
 mod changes;
+mod diff;
+mod guard;
+pub(crate) mod killed;
+mod lost_answers;
+mod out_of_reach;
 mod ramps;
+mod writers;
 
 /// Two main servers of which one has to stay, and a canary one.
 const SETTINGS: &str = r#"{"rails":{"unattended":true},

@@ -112,7 +112,7 @@ fn capacity(capacity: &Capacity) -> [String; 4] {
 }
 
 /// The table with its head, and as many lines as are shown.
-fn shown<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
+pub(in crate::cli) fn shown<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
     let table = aligned(head, rows);
     let (head, body) = table.split_at(table.find('\n').map_or(0, |end| end + 1));
     let lines: Vec<_> = body.lines().map(|line| format!("{line}\n")).collect();

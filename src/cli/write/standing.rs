@@ -16,7 +16,6 @@ use crate::domain::name::Name;
 use crate::domain::observed::{Class, Observation};
 use crate::domain::snapshot::Snapshot;
 use crate::domain::topology::{self, Topology};
-use crate::kv::Kv as _;
 
 /// The store as it was looked at, and the fleet.
 pub(in crate::cli) struct Standing {
@@ -33,7 +32,7 @@ impl Standing {
     /// store nothing can be written.
     pub(in crate::cli) fn of(look: &Look) -> Result<Self, Failure> {
         let context = &look.context;
-        let listing = context.block_on(context.source.list(&context.prefix))?;
+        let listing = context.block_on(context.list(&context.prefix))?;
         let snapshot = Snapshot::build(&listing)
             .map_err(|error| Failure::new(Exit::Failed, format!("{}: {error}", context.prefix)))?;
         let now = clock::now();

@@ -11,6 +11,7 @@
 
 pub(crate) mod backend;
 pub(crate) mod balancer;
+pub(crate) mod between;
 pub(crate) mod consul;
 mod consul_calls;
 pub(crate) mod consul_cluster;
@@ -23,12 +24,14 @@ pub(crate) mod history;
 pub(crate) mod http;
 pub(crate) mod issuer;
 pub(crate) mod judge;
+pub(crate) mod kept;
 pub(crate) mod load;
 pub(crate) mod mute;
 pub(crate) mod netns;
 pub(crate) mod ports;
 pub(crate) mod process;
 pub(crate) mod prometheus;
+pub(crate) mod receiver;
 pub(crate) mod recorder;
 pub(crate) mod replicas;
 pub(crate) mod responder;

@@ -17,6 +17,7 @@ mod full_disk;
 mod gone_node;
 mod herd;
 mod http_drip;
+mod killed;
 mod kv_faults;
 mod kv_sizes;
 mod login_expiry;
