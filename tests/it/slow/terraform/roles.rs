@@ -130,7 +130,7 @@ fn the_service_serves_what_terraform_bootstrapped_and_operators_change_it() {
         "disk",
     ]);
     service.await_answer(CANARY, "up maint", PATIENCE);
-    run(&["clear", "--env", "gprd", "web/gke-cny-web"]);
+    run(&["clear", "--env", "gprd", "web/gke-cny-web", "--yes"]);
     service.await_answer(CANARY, "up ready 100%", PATIENCE);
     run(&["canary", "--gprd", "--clear", "--zone", "us-east1-b"]);
     service.await_answer(CANARY, "up drain", PATIENCE);
