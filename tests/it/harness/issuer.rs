@@ -10,8 +10,8 @@ use tidegate::clock;
 use super::consul::{Consul, expect_ok};
 use super::consul_calls::json_of;
 
-const ISSUER: &str = "https://ci.example";
-const AUDIENCE: &str = "consul.example";
+pub(crate) const ISSUER: &str = "https://ci.example";
+pub(crate) const AUDIENCE: &str = "consul.example";
 /// How a P-256 public key in DER begins; the 65 bytes of the point follow (RFC 5480).
 const P256_DER: [u8; 26] = [
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a,
@@ -59,7 +59,8 @@ impl Issuer {
         format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
     }
 
-    fn public_pem(&self) -> String {
+    /// What its tokens are checked by.
+    pub(crate) fn public_pem(&self) -> String {
         let der = [&P256_DER[..], self.key.public_key().as_ref()].concat();
         let der = STANDARD.encode(der);
         format!("-----BEGIN PUBLIC KEY-----\n{der}\n-----END PUBLIC KEY-----\n")

@@ -39,6 +39,7 @@ pub(crate) mod small_disk;
 pub(crate) mod state_folder;
 pub(crate) mod stats;
 pub(crate) mod terminal;
+pub(crate) mod terraform;
 pub(crate) mod tidegate;
 pub(crate) mod tools;
 pub(crate) mod trio;

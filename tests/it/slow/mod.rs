@@ -27,6 +27,8 @@ mod login_expiry;
 mod mute;
 mod nodes_ramp;
 mod outage;
+mod package;
 mod restarts;
 mod scene;
 mod slow_source;
+mod terraform;
