@@ -6,6 +6,7 @@
 pub mod acceptance;
 pub mod answer;
 pub mod authority;
+pub mod board;
 pub mod change;
 pub mod columns;
 pub mod deploy;
