@@ -124,3 +124,5 @@ mod matrix;
 mod nodes;
 mod ramp;
 mod standing;
+#[cfg(test)]
+mod tests;

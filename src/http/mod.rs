@@ -27,7 +27,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::serve::IncomingStream;
 use tokio::net::TcpListener;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tower::limit::GlobalConcurrencyLimitLayer;
 use tower::load_shed::LoadShedLayer;
@@ -71,6 +71,8 @@ struct Caller {
     /// Whether it is on this machine: on loopback, or calling an address of this machine from the
     /// same one, which no other machine can.
     is_local: bool,
+    /// When its connection is cut.
+    ends: Instant,
 }
 
 /// What the pages read from.
@@ -166,7 +168,12 @@ impl Connected<IncomingStream<'_, Bounded>> for Caller {
         let address = *stream.remote_addr();
         let own = stream.io().local_ip();
         let is_local = address.ip().to_canonical().is_loopback() || own == Some(address.ip());
-        Self { address, is_local }
+        let ends = stream.io().ends();
+        Self {
+            address,
+            is_local,
+            ends,
+        }
     }
 }
 

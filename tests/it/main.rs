@@ -19,6 +19,7 @@ mod limits;
 mod login;
 mod memory;
 mod operators;
+mod page;
 mod peers_http;
 mod read_paths;
 mod requests;

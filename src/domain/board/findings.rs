@@ -78,13 +78,6 @@ impl Findings {
         listed.truncate(FINDINGS_MAX);
         Self { listed, more }
     }
-
-    /// How many there are, the notes left out.
-    #[must_use]
-    pub fn pressing(&self) -> usize {
-        let pressing = self.listed.iter().filter(|f| f.weight < Weight::Note);
-        pressing.count() + self.more
-    }
 }
 
 impl Finder<'_> {

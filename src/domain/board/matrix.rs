@@ -16,7 +16,7 @@ const ANSWERS_MAX: usize = 4;
 pub struct Matrix {
     /// The zones that have a column; `None`: nodes that do not say theirs, or the rest of the zones.
     pub zones: Vec<Option<Name>>,
-    /// The servers: first those that are not ready everywhere, then the canary's.
+    /// The servers: first those that stand out, then the rest.
     pub servers: Vec<Server>,
     /// How many more there are, and of how many of them every row is ready.
     pub more: (usize, usize),
@@ -70,7 +70,7 @@ impl Matrix {
         for rows in view.rows.chunk_by(|one, other| one.server == other.server) {
             servers.extend(Server::new(rows, &zones));
         }
-        servers.sort_by_key(|server: &Server| (server.is_plain(), Reverse(server.canary)));
+        servers.sort_by_key(|server: &Server| (!server.stands_out(), server.is_plain()));
         let rest = servers.split_off(servers.len().min(SERVERS_MAX));
         let plain = rest.iter().filter(|server| server.is_plain()).count();
         Self {
@@ -123,11 +123,19 @@ impl Server {
         })
     }
 
-    /// Whether it takes full traffic everywhere, and nobody waits for anything.
-    fn is_plain(&self) -> bool {
+    /// Whether a person looks for it: a canary server, or one that is not ready everywhere.
+    #[must_use]
+    pub fn stands_out(&self) -> bool {
+        self.canary || !self.is_plain()
+    }
+
+    /// Whether it takes full traffic everywhere, and nobody waits for anything. A silent node is
+    /// silent for all its servers: that is said of the node.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
         self.cells.iter().all(|cell| {
             let plain = |(_, text, _): &(Kind, String, usize)| text == "ready 100%";
-            cell.waiting == 0 && cell.silent == 0 && cell.answers.iter().all(plain)
+            cell.waiting == 0 && cell.answers.iter().all(plain)
         })
     }
 }

@@ -95,6 +95,12 @@ impl NodeLine {
         self.waiting += other.waiting;
     }
 
+    /// Whether a person looks for it: a row of it is silent, or waits.
+    #[must_use]
+    pub const fn stands_out(&self) -> bool {
+        self.silent > 0 || self.waiting > 0
+    }
+
     /// Whether none of its rows polls.
     #[must_use]
     pub const fn is_silent(&self) -> bool {

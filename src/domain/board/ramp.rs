@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::domain::answer::State;
 use crate::domain::directive::{Desired, Directive};
 use crate::domain::group::GroupState;
 use crate::domain::key::CANARY;
 use crate::domain::name::Name;
-use crate::domain::ramp::By;
+use crate::domain::ramp::{By, after};
 use crate::domain::snapshot::{Placed, Snapshot};
 use crate::domain::view::View;
 
@@ -18,8 +19,10 @@ use crate::domain::view::View;
 pub struct Course {
     /// `nodes` or `weight`.
     pub by: &'static str,
-    /// The percentages of its steps; behind the last one comes all.
+    /// The percentages of its steps.
     pub steps: Vec<u8>,
+    /// What comes behind the last one: all nodes, or the directive's weight.
+    pub goal: u8,
     /// Which step it is at, from 0.
     pub at: usize,
     /// The time from step to step; `None`: it holds.
@@ -48,8 +51,8 @@ impl Course {
         let left = u32::try_from(ramp.steps.len() - at - 1).ok()?;
         let rest = ramp.every.and_then(|every| every.checked_mul(left));
         let end = position.next.zip(rest);
-        let (by, (inside, outside)) = match &ramp.by {
-            By::Weight => ("weight", (Vec::new(), Vec::new())),
+        let (by, goal, (inside, outside)) = match &ramp.by {
+            By::Weight => ("weight", weight_of(directive), (Vec::new(), Vec::new())),
             By::Nodes(nodes) => {
                 let known = known_nodes(view);
                 let split = if known.is_empty() {
@@ -59,16 +62,17 @@ impl Course {
                 } else {
                     split(snapshot, view.at, known)
                 };
-                ("nodes", split)
+                ("nodes", 100, split)
             }
         };
         Some(Self {
             by,
             steps: ramp.steps.iter().map(|step| step.get()).collect(),
+            goal,
             at,
             every: ramp.every,
             next: position.next,
-            end: end.and_then(|(next, rest)| crate::domain::ramp::after(next, rest)),
+            end: end.and_then(|(next, rest)| after(next, rest)),
             inside,
             outside,
         })
@@ -87,7 +91,7 @@ impl Course {
     /// The percentage of its step.
     #[must_use]
     pub fn percent(&self) -> u8 {
-        self.steps.get(self.at).copied().unwrap_or(100)
+        self.steps.get(self.at).copied().unwrap_or(self.goal)
     }
 }
 
@@ -117,10 +121,13 @@ fn split(
 }
 
 fn is_ready(directive: &Directive, node: &Name, placed: &Placed, now: Timestamp) -> bool {
-    let ready = crate::domain::answer::State::Ready;
-    let weight = match &directive.desired {
-        Desired::Ready { weight, .. } => *weight,
-        Desired::Drain | Desired::Maint => return false,
-    };
-    directive.state(now, node.as_str(), &placed.path) == ready(weight)
+    let state = directive.state(now, node.as_str(), &placed.path);
+    matches!(state, State::Ready(_))
+}
+
+fn weight_of(directive: &Directive) -> u8 {
+    match &directive.desired {
+        Desired::Ready { weight, .. } => weight.get(),
+        Desired::Drain | Desired::Maint => 0,
+    }
 }

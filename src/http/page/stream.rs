@@ -11,21 +11,21 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::State;
+use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::stream::unfold;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Sleep, sleep_until};
 
 use super::HEADERS;
 use super::edition::Edition;
 use super::hub::{Editions, Hub};
-use crate::http::listener::CONNECTION_TIME_MAX;
+use crate::http::Caller;
 
-/// How long before the end of a connection's life its stream ends: the page was asked for on it.
-const EARLIER: Duration = Duration::from_secs(2);
+/// How long before its connection is cut a stream ends: time enough to send what is on its way.
+const EARLIER: Duration = Duration::from_secs(1);
 /// How soon a browser comes again.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
@@ -42,7 +42,11 @@ struct Viewer {
 }
 
 /// `GET /events`.
-pub(super) async fn events(State(hub): State<Arc<Hub>>, headers: HeaderMap) -> Response {
+pub(super) async fn events(
+    State(hub): State<Arc<Hub>>,
+    ConnectInfo(caller): ConnectInfo<Caller>,
+    headers: HeaderMap,
+) -> Response {
     let Ok(place) = Arc::clone(&hub.viewers).try_acquire_owned() else {
         let text = "too many pages are open; load this one again for what is new\n";
         let later = [(header::RETRY_AFTER, HeaderValue::from_static("10"))];
@@ -54,8 +58,9 @@ pub(super) async fn events(State(hub): State<Arc<Hub>>, headers: HeaderMap) -> R
         editions: hub.editions(),
         known: known.map_or(0, |id| hub.number_of(id)),
         hub,
-        unsent: VecDeque::new(),
-        end: Box::pin(sleep(CONNECTION_TIME_MAX.saturating_sub(EARLIER))),
+        // First of all: it may be cut before there is anything else.
+        unsent: VecDeque::from([Event::default().retry(AGAIN_AFTER)]),
+        end: Box::pin(sleep_until(caller.ends - EARLIER)),
         _place: place,
     };
     let stream = unfold(viewer, async |mut viewer| {
@@ -102,7 +107,7 @@ impl Viewer {
         // Only who has all of it is that far.
         if let Some(last) = self.unsent.pop_back() {
             let id = self.hub.id_of(edition.number);
-            self.unsent.push_back(last.id(id).retry(AGAIN_AFTER));
+            self.unsent.push_back(last.id(id));
         }
         self.known = edition.number;
     }

@@ -4,18 +4,25 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 /// The longest text that is shown, in characters: a reason is a sentence or two.
-const TEXT_CHARS_MAX: usize = 400;
+const TEXT_CHARS_MAX: usize = 240;
+/// The longest one that this program makes: up to eight peers, each with the cause of its error.
+const TOLD_CHARS_MAX: usize = 2_000;
 
 /// What somebody wrote: escaped, in its own direction, cut, and without characters that hide or
 /// turn what stands beside them.
 pub(super) fn said(text: &str) -> Markup {
-    html! { bdi { (visible(text)) } }
+    html! { bdi { (visible(text, TEXT_CHARS_MAX)) } }
 }
 
-fn visible(text: &str) -> String {
+/// The same for what this program says of it, the advice at its end.
+pub(super) fn told(text: &str) -> Markup {
+    html! { bdi { (visible(text, TOLD_CHARS_MAX)) } }
+}
+
+fn visible(text: &str, chars_max: usize) -> String {
     let mut characters = text.chars();
     let mut shown = String::new();
-    for character in characters.by_ref().take(TEXT_CHARS_MAX) {
+    for character in characters.by_ref().take(chars_max) {
         if character.is_control() || is_invisible(character) {
             shown.extend(character.escape_unicode());
         } else {
@@ -78,7 +85,7 @@ mod tests {
             assert_eq!(said(text).into_string(), format!("<bdi>{shown}</bdi>"));
         }
         let long = said(&"é".repeat(1_000)).into_string();
-        assert_eq!(long, format!("<bdi>{}…</bdi>", "é".repeat(400)));
+        assert_eq!(long, format!("<bdi>{}…</bdi>", "é".repeat(240)));
     }
 
     #[test]

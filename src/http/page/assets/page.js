@@ -26,7 +26,7 @@ function patch(old, now) {
     if (!now.hasAttribute(name) && name !== "open") old.removeAttribute(name);
   }
   for (const { name, value } of now.attributes) {
-    if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    if (name !== "open" && old.getAttribute(name) !== value) old.setAttribute(name, value);
   }
   if (old.nodeName !== "INPUT") children(old, now);
 }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::ramp::ramp;
-use super::{badge, command, kind_of, when};
+use super::{badge, command, ends, kind_of, when};
 use crate::domain::answer::State;
 use crate::domain::board::{Canary, Kind, environment_flags};
 use crate::domain::deploy::Deploy;
@@ -19,6 +19,7 @@ pub(super) fn word(canary: &Canary) -> String {
         Some(Err(GroupError::Unknown)) => "no key".to_owned(),
         Some(Err(GroupError::Frozen(_))) => "frozen".to_owned(),
         Some(Ok(state)) => match &canary.ramp {
+            Some(ramp) if ramp.every.is_none() => format!("held at {}%", ramp.percent()),
             Some(ramp) => format!("ramp {}%", ramp.percent()),
             None => words(state),
         },
@@ -58,8 +59,20 @@ pub(in crate::http::page) fn canary(look: &Look) -> Markup {
 fn kind(canary: &Canary) -> &'static str {
     match &canary.state {
         None | Some(Err(_)) => Kind::Frozen.as_str(),
-        Some(Ok(_)) if canary.ramp.is_some() => "ramp",
-        Some(Ok(state)) => Kind::of_words(&format!("{} 100%", state.state)).as_str(),
+        Some(Ok(state)) => match &canary.ramp {
+            Some(ramp) if ramp.every.is_none() => "held",
+            Some(_) => "ramp",
+            None => kind_of_state(state).as_str(),
+        },
+    }
+}
+
+fn kind_of_state(state: &GroupState) -> Kind {
+    match state.state {
+        "drain" => Kind::Drain,
+        "maint" => Kind::Maint,
+        // The third word of `GroupState`.
+        _ => Kind::Ready,
     }
 }
 
@@ -78,17 +91,15 @@ fn about(look: &Look, canary: &Canary) -> Markup {
     };
     html! {
         div .about {
-            @match &state.reason {
-                Some(reason) => p .reason { (said(reason)) },
-                None => p .reason .quiet { "No reason is given." },
+            @match (&state.reason, &state.by) {
+                (Some(reason), _) => p .reason { (said(reason)) },
+                (None, Some(_)) => p .reason .quiet { "No reason is given." },
+                (None, None) => p .reason .quiet { "Written by hand, without author or reason." },
             }
             p .who {
-                span { "by " @match &state.by {
-                    Some(by) => b { (said(by)) },
-                    None => span .quiet { "nobody who is named" },
-                } }
-                (when("since", state.since, look))
-                (when("until", canary.until, look))
+                @if let Some(by) = &state.by { span { "by " b { (said(by)) } } }
+                (when("written", state.since, look))
+                (ends(canary.until, look))
                 @if let Some(change) = &state.change { span { "change " code { (said(change)) } } }
             }
             @if let Some((then, at)) = canary.then {
@@ -121,7 +132,7 @@ fn running(look: &Look, deploy: &Deploy) -> Markup {
     html! {
         " is running"
         @if let Some(by) = &deploy.by { ", by " (said(by)) }
-        @if let Some(until) = deploy.until { ", locked until " (moment(until, look.board.at)) }
+        @if let Some(until) = deploy.until { ", its lock ends " (moment(until, look.board.at)) }
         @if let Some(url) = &deploy.url { ": " code { (said(url)) } }
     }
 }

@@ -8,6 +8,9 @@ use crate::domain::name::Name;
 use crate::http::page::look::Look;
 use crate::http::page::text::{counted, moment};
 
+/// Up to so many lines of what is as it should be are unfolded.
+const OPEN_MAX: usize = 24;
+
 /// The servers.
 pub(in crate::http::page) fn servers(look: &Look) -> Markup {
     let matrix = &look.board.matrix;
@@ -16,25 +19,19 @@ pub(in crate::http::page) fn servers(look: &Look) -> Markup {
             p .quiet { "Nobody polls yet. A node that asks appears here with its servers." }
         };
     }
+    let stands_out = |server: &&Server| server.stands_out();
+    let (first, rest) = parted(&matrix.servers, stands_out);
     html! {
         p .lead {
             "What the nodes of each zone were told last, and on how many of them. What is out of the "
             "ordinary comes first."
         }
         (find("server", "Find a server", "cny"))
-        table .matrix role="table" {
-            caption .unseen { "Servers by the zone of the nodes" }
-            thead role="rowgroup" {
-                tr role="row" {
-                    th scope="col" role="columnheader" { "Server" }
-                    th scope="col" role="columnheader" { "Asked for" }
-                    @for zone in &matrix.zones {
-                        th scope="col" role="columnheader" { (zone_name(zone.as_ref())) }
-                    }
-                }
-            }
-            tbody role="rowgroup" {
-                @for server in &matrix.servers { (server_line(server, &matrix.zones)) }
+        @if !first.is_empty() { (matrix_of(first, &matrix.zones)) }
+        @if !rest.is_empty() {
+            details .rest open[rest.len() <= OPEN_MAX] {
+                summary { (counted(rest.len(), "server is", "servers are")) " ready on every node" }
+                (matrix_of(rest, &matrix.zones))
             }
         }
         @if matrix.more.0 > 0 {
@@ -45,6 +42,31 @@ pub(in crate::http::page) fn servers(look: &Look) -> Markup {
             }
         }
     }
+}
+
+fn matrix_of(servers: &[Server], zones: &[Option<Name>]) -> Markup {
+    html! {
+        table .matrix role="table" {
+            caption .unseen { "Servers by the zone of the nodes" }
+            thead role="rowgroup" {
+                tr role="row" {
+                    th scope="col" role="columnheader" { "Server" }
+                    th scope="col" role="columnheader" { "Asked for" }
+                    @for zone in zones {
+                        th scope="col" role="columnheader" { (zone_name(zone.as_ref())) }
+                    }
+                }
+            }
+            tbody role="rowgroup" {
+                @for server in servers { (server_line(server, zones)) }
+            }
+        }
+    }
+}
+
+/// The first ones, and the rest: what is listed comes in that order.
+fn parted<T>(all: &[T], first: impl Fn(&&T) -> bool) -> (&[T], &[T]) {
+    all.split_at(all.iter().take_while(first).count())
 }
 
 fn server_line(server: &Server, zones: &[Option<Name>]) -> Markup {
@@ -106,6 +128,7 @@ pub(in crate::http::page) fn nodes(look: &Look) -> Markup {
     if nodes.listed.is_empty() {
         return html! { p .quiet { "No node has polled yet." } };
     }
+    let (first, rest) = parted(&nodes.listed, |line| line.stands_out());
     html! {
         p .lead {
             (counted(nodes.total, "node", "nodes")) ", "
@@ -115,6 +138,24 @@ pub(in crate::http::page) fn nodes(look: &Look) -> Markup {
             "."
         }
         (find("node", "Find a node", "haproxy-main"))
+        @if !first.is_empty() { (nodes_of(first, look)) }
+        @if !rest.is_empty() {
+            details .rest open[rest.len() <= OPEN_MAX] {
+                summary { (counted(rest.len(), "node polls and has", "nodes poll and have")) " what stands" }
+                (nodes_of(rest, look))
+            }
+        }
+        @if nodes.more > 0 {
+            p .more {
+                "And " (counted(nodes.more, "node", "nodes")) " more: "
+                a href="/api/v1/fleet?output=table" { "all rows as text" } "."
+            }
+        }
+    }
+}
+
+fn nodes_of(lines: &[NodeLine], look: &Look) -> Markup {
+    html! {
         table .nodes role="table" {
             caption .unseen { "Nodes, when they polled last and what they have applied" }
             thead role="rowgroup" {
@@ -125,13 +166,7 @@ pub(in crate::http::page) fn nodes(look: &Look) -> Markup {
                 }
             }
             tbody role="rowgroup" {
-                @for line in &nodes.listed { (node_line(line, look)) }
-            }
-        }
-        @if nodes.more > 0 {
-            p .more {
-                "And " (counted(nodes.more, "node", "nodes")) " more: "
-                a href="/api/v1/fleet?output=table" { "all rows as text" } "."
+                @for line in lines { (node_line(line, look)) }
             }
         }
     }

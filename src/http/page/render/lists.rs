@@ -2,17 +2,22 @@
 
 use maud::{Markup, html};
 
-use super::{authority, badge, command, when};
+use super::{authority, badge, command, ends, when};
 use crate::domain::board::{Finding, Standing, Weight, environment_flags};
 use crate::http::page::look::Look;
-use crate::http::page::text::{counted, said};
+use crate::http::page::text::{counted, said, told};
 use crate::http::replicas::PeerJson;
 
 /// The problems, with what to do.
 pub(in crate::http::page) fn problems(look: &Look) -> Markup {
     let findings = &look.board.findings;
     if findings.listed.is_empty() {
-        return html! { p .fine { (badge("ready", "Nothing")) " All that is asked for is told, and everybody polls." } };
+        let text = if look.board.nodes.total == 0 {
+            "No node polls yet."
+        } else {
+            "Every node polls, and was told what stands."
+        };
+        return html! { p .fine { (badge("ready", "Nothing")) (text) } };
     }
     html! {
         ul .findings {
@@ -36,7 +41,7 @@ fn finding_of(finding: &Finding) -> Markup {
     html! {
         li .(class) {
             p .what { span .mark aria-hidden="true" {} span .unseen { (word) ": " } b { (finding.what) } }
-            p .exactly { (said(&finding.text)) }
+            p .exactly { (told(&finding.text)) }
             p .advice { (finding.advice) }
             @if let Some(text) = &finding.command { (command(text)) }
         }
@@ -50,7 +55,7 @@ pub(in crate::http::page) fn replicas(look: &Look) -> Markup {
         ul .replicas {
             li {
                 p .what { b { (own.replica) } " " span .tag { "this one" } " " (authority(own.authority, look.answers)) }
-                p { (said(&own.reason)) "." }
+                p { (told(&own.reason)) "." }
                 p .quiet { "index " (index(own.index)) ", version " (own.version) }
             }
             @for peer in &own.peers { (peer_of(peer, look)) }
@@ -122,8 +127,8 @@ fn standing_of(standing: &Standing, look: &Look) -> Markup {
             @if let Some(reason) = &author.reason { p .reason { (said(reason)) } }
             p .who {
                 @if let Some(by) = &author.by { span { "by " (said(by)) } }
-                (when("since", standing.since, look))
-                (when("until", standing.until, look))
+                (when("written", standing.since, look))
+                (ends(standing.until, look))
                 span .quiet { "index " (standing.index) }
             }
         }

@@ -45,9 +45,11 @@ pub(super) fn page(edition: &Edition) -> Markup {
             }
             body {
                 a .skip href="#main" { "Skip to the state" }
-                header #top { (inside("top")) }
-                p #live .live hidden { "Connecting" }
-                p #said .unseen role="status" {}
+                header {
+                    div #top { (inside("top")) }
+                    p #live .live hidden {}
+                    p #said .unseen role="status" {}
+                }
                 main #main tabindex="-1" {
                     @for (id, heading) in HEADINGS {
                         section .card .(id) aria-labelledby=(format!("{id}-heading")) {
@@ -170,6 +172,12 @@ const fn kind_of(state: State) -> Kind {
         State::Drain => Kind::Drain,
         State::Maint => Kind::Maint,
     }
+}
+
+/// When something ends, or was to end.
+fn ends(until: Option<jiff::Timestamp>, look: &Look) -> Markup {
+    let over = until.is_some_and(|until| until <= look.board.at);
+    when(if over { "was to end" } else { "ends" }, until, look)
 }
 
 /// A moment with the word before it.

@@ -15,7 +15,7 @@ pub(super) fn ramp(course: &Course, now: Timestamp) -> Markup {
     html! {
         div .ramp {
             ol .stairs aria-label=(format!("Step {} of {count}", course.at + 1)) {
-                @for (at, percent) in course.steps.iter().copied().chain([100]).enumerate() {
+                @for (at, percent) in course.steps.iter().copied().chain([course.goal]).enumerate() {
                     (step(course, at, percent, now))
                 }
             }
@@ -52,6 +52,7 @@ fn step(course: &Course, at: usize, percent: u8, now: Timestamp) -> Markup {
 
 fn next(course: &Course, now: Timestamp) -> Markup {
     let target = course.steps.get(course.at + 1).copied();
+    let target = target.unwrap_or(course.goal);
     let Some(next) = course.next else {
         return html! { p .next { b { "Held." } " It goes no further by itself." } };
     };
@@ -62,7 +63,7 @@ fn next(course: &Course, now: Timestamp) -> Markup {
     html! {
         p .next data-from=[began] data-to=(next) {
             "Next step "
-            b { @match target { Some(percent) => { (percent) "%" }, None => "100%" } }
+            b { (target) "%" }
             " " (moment(next, now))
             @if let Some(end) = course.end.filter(|end| *end != next) {
                 span .quiet { ", all of it " (moment(end, now)) }
