@@ -23,6 +23,7 @@ mod login_expiry;
 mod mute;
 mod nodes_ramp;
 mod outage;
+mod page;
 mod restarts;
 mod scene;
 mod slow_source;
