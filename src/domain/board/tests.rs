@@ -95,7 +95,9 @@ fn servers_stand_by_zone_and_those_out_of_the_ordinary_come_first() {
         ("n3", None, "z/out", 1, "maint"),
         ("n1", Some("b"), "m/gke-cny-web", 1, "ready 100%"),
     ];
-    let entries = [("canary-state", "ready")];
+    // Of a server that the settings do not list, an answer may be that of a group.
+    let settings = r#"{"rows":[{"server":"z/out"}]}"#;
+    let entries = [("canary-state", "ready"), ("settings", settings)];
     let matrix = board(&entries, &rows, NOW).matrix;
     assert_eq!(matrix.zones, [Some(name("b")), Some(name("c")), None]);
     let servers: Vec<_> = matrix.servers.iter().map(|s| s.id.as_str()).collect();
@@ -220,7 +222,10 @@ fn each_trouble_has_its_finding_and_its_command() {
         ("canary-state", "dran"),
         ("zones/b/server-overrides/web/x", "draim"),
         ("nodes/n1/canary-state", "draim"),
-        ("settings", r#"{"rows":[{"server":"web/nobody"}]}"#),
+        (
+            "settings",
+            r#"{"rows":[{"server":"web/nobody"},{"server":"web/b"}]}"#,
+        ),
         ("what", "1"),
     ];
     let rows = [
