@@ -228,7 +228,7 @@ impl Shown {
         let silent = |at| self.sum(|worker| worker.silent.get(at));
         let help = "Time from a whole request to its answer being sent, in seconds";
         let latencies = self.workers.iter().map(|worker| &worker.latency);
-        Latency::encode(latencies, encoder, ("tidegate_agent_answer_seconds", help))?;
+        Latency::encode(&latencies, encoder, ("tidegate_agent_answer_seconds", help))?;
         let help = "Connections closed without an answer, by reason";
         Family {
             name: "tidegate_agent_silent",
@@ -264,7 +264,7 @@ impl Shown {
         counter(encoder, "tidegate_memory_errors", help, errors)?;
         let help = "Time from a whole reading to what follows from it being in force, in seconds";
         let judged = std::iter::once(&self.source.judged);
-        Latency::encode(judged, encoder, ("tidegate_source_judged_seconds", help))?;
+        Latency::encode(&judged, encoder, ("tidegate_source_judged_seconds", help))?;
         let help = "Light reads that renew the lease, by outcome";
         let light = |at| self.source.light.get(at);
         Family {

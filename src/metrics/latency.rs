@@ -34,7 +34,7 @@ impl Latency {
 
     /// A histogram of all of these together.
     pub(super) fn encode<'a>(
-        all: impl Iterator<Item = &'a Self> + Clone,
+        all: &(impl Iterator<Item = &'a Self> + Clone),
         encoder: &mut DescriptorEncoder<'_>,
         (name, help): (&str, &str),
     ) -> fmt::Result {

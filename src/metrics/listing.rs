@@ -29,9 +29,9 @@ impl Shown {
             values: &names,
         }
         .gauges(encoder, is)?;
-        let held = standing.held_kind();
+        let kind = standing.held_kind();
         let kinds = HeldKind::ALL.map(HeldKind::as_str);
-        let is = |at: usize| u64::from(Some(HeldKind::ALL[at]) == held);
+        let is = |at: usize| u64::from(Some(HeldKind::ALL[at]) == kind);
         let help = "1 for what the source is not trusted for, 0 for the rest";
         Family {
             name: "tidegate_held",

@@ -35,7 +35,7 @@ pub(super) fn encode(
         .placed()
         .filter_map(|placed| Under::of(placed, now))
         .collect();
-    let held = |at: usize| {
+    let by_pace = |at: usize| {
         let of = all
             .iter()
             .filter(|under| (at == 1) == under.ramp.every.is_none());
@@ -48,7 +48,7 @@ pub(super) fn encode(
         label: "pace",
         values: &["running", "held"],
     }
-    .gauges(encoder, held)?;
+    .gauges(encoder, by_pace)?;
     let groups: Vec<_> = all
         .iter()
         .filter_map(Under::of_group)

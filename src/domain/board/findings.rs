@@ -9,7 +9,7 @@ use super::{FINDINGS_MAX, Parts, environment_flags, names};
 use crate::domain::authority::AuthorityName;
 use crate::domain::fleet::shared_name;
 use crate::domain::key::{CANARY, DirectiveKey, Key, Scope, Target};
-use crate::domain::name::Name;
+use crate::domain::name::{Name, ServerId};
 use crate::domain::snapshot::{Problem, ProblemKind};
 use crate::domain::view::Served;
 
@@ -248,7 +248,9 @@ impl Finder<'_> {
                     .entry("was told unknown-request")
                     .or_default()
                     .push(&row.node);
-            } else if let Some(why) = row.not_converged.as_deref().filter(|_| !served.behind) {
+            } else if row.desired.as_ref().is_some_and(|desired| desired.disputed)
+                && let Some(why) = &row.not_converged
+            {
                 differing.entry(why).or_default().push(&row.node);
             }
         }
@@ -288,7 +290,7 @@ impl Finder<'_> {
         let shown: Vec<_> = nowhere
             .iter()
             .take(super::NAMES_MAX)
-            .map(|id| id.as_str())
+            .map(ServerId::as_str)
             .collect();
         let more = nowhere.len() - shown.len();
         let mut text = shown.join(", ");

@@ -52,7 +52,7 @@ impl Nodes {
                 continue;
             };
             match lines.get_mut(&row.node) {
-                Some(line) => line.add(one),
+                Some(line) => line.add(&one),
                 None => drop(lines.insert(&row.node, one)),
             }
         }
@@ -87,7 +87,7 @@ impl NodeLine {
         })
     }
 
-    fn add(&mut self, other: Self) {
+    fn add(&mut self, other: &Self) {
         self.last_poll = self.last_poll.max(other.last_poll);
         self.applied = self.applied.min(other.applied);
         self.rows += other.rows;

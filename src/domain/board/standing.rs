@@ -9,7 +9,7 @@ use super::{Parts, STANDING_MAX};
 use crate::domain::answer::State;
 use crate::domain::directive::{Author, Desired, Directive, OnExpiry};
 use crate::domain::ramp::By;
-use crate::domain::snapshot::Placed;
+use crate::domain::snapshot::{Placed, Snapshot};
 
 /// What stands, the last change first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct Standing {
 impl Stands {
     pub(super) fn new(parts: &Parts<'_>) -> Self {
         let snapshot = parts.snapshot.into_iter();
-        let mut placed: Vec<_> = snapshot.flat_map(|snapshot| snapshot.placed()).collect();
+        let mut placed: Vec<_> = snapshot.flat_map(Snapshot::placed).collect();
         placed.sort_by_key(|placed| (Reverse(placed.modify_index), &placed.path));
         let more = placed.len().saturating_sub(STANDING_MAX);
         placed.truncate(STANDING_MAX);

@@ -304,3 +304,21 @@ fn another_root_is_part_of_the_commands() {
     assert_eq!(flags("frontend"), "--env gprd");
     assert_eq!(flags("lb/front"), "--env gprd --root lb/front");
 }
+
+#[test]
+fn a_step_that_has_just_begun_is_no_difference() {
+    let ramp = |since: &str| {
+        format!(
+            r#"{{"state":"ready","since":"{since}","ramp":{{"by":"nodes","steps":[50],"every":"1m","nodes":["n0","n1"]}}}}"#
+        )
+    };
+    let settings = r#"{"rows":[{"server":"web/cny","groups":["canary"]}]}"#;
+    let rows = [("n1", None, "web/cny", 1, "drain")];
+    // It was told a second ago, before or after all of it was ready.
+    for (since, differ) in [("2026-11-30T09:59:00Z", 0), ("2026-11-30T09:58:00Z", 1)] {
+        let entries = [("canary-state", &*ramp(since)), ("settings", settings)];
+        let board = board(&entries, &rows, NOW);
+        assert_eq!(board.nodes.waiting, 1, "{since}");
+        assert_eq!(board.findings.listed.len(), differ, "{since}");
+    }
+}

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::look::Look;
 use super::render;
+use crate::domain::name::Name;
 
 /// How long the nodes stand as they were shown while nothing but their last polls is new.
 const POLLS_EVERY: Duration = Duration::from_secs(5);
@@ -96,10 +97,7 @@ fn essence(look: &Look) -> u64 {
     let nodes = &look.board.nodes;
     (nodes.total, nodes.more, nodes.silent, nodes.waiting).hash(&mut hasher);
     for line in &nodes.listed {
-        let place = (
-            line.name.as_str(),
-            line.zone.as_ref().map(|zone| zone.as_str()),
-        );
+        let place = (line.name.as_str(), line.zone.as_ref().map(Name::as_str));
         let counts = (line.applied, line.rows, line.silent, line.waiting);
         (place, counts).hash(&mut hasher);
     }

@@ -163,9 +163,8 @@ async fn make(hub: Arc<Hub>, tx: watch::Sender<Option<Arc<Edition>>>) {
     while !hub.is_left(&tx) {
         let (begun, in_force) = (Instant::now(), hub.in_force());
         // A peer that hangs takes seconds: what is new here does not wait for it.
-        match asking.try_join_next() {
-            Some(Ok(Ok(newer))) => gathered = newer,
-            Some(Ok(Err(_)) | Err(_)) | None => {}
+        if let Some(Ok(Ok(newer))) = asking.try_join_next() {
+            gathered = newer;
         }
         if asking.is_empty() {
             let others = Arc::clone(&hub.pages.others);

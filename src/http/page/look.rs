@@ -53,7 +53,7 @@ impl Look {
         let verdict = published.standing.verdict(clock::moment());
         let memory = published.memory.as_ref().map(|(_, memory)| memory);
         let listing = memory.and_then(|memory| memory.listing.as_ref());
-        let deploys = listing.map(|listing| deploys(listing)).unwrap_or_default();
+        let deploys = listing.map(deploys).unwrap_or_default();
         let replicas = ReplicasView::of(pages, &published);
         let board = Board::new(&Parts {
             prefix: pages.fleet.prefix(),

@@ -117,7 +117,7 @@ impl Events {
         if self.raw.len() > UNREAD_BYTES_MAX {
             return Err(broken("an event has no end"));
         }
-        let mut buffer = [0; 65_536];
+        let mut buffer = [0; 16_384];
         let count = self.stream.read(&mut buffer)?;
         self.raw.extend_from_slice(&buffer[..count]);
         Ok(count > 0)

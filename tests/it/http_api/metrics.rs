@@ -179,7 +179,6 @@ fn a_scrape_of_four_thousand_rows_is_quick() {
         begun.elapsed()
     });
     let quickest = quickest.min().expect("ten of them");
-    println!("a scrape of 4,000 rows takes {quickest:?}");
     assert!(
         quickest < std::time::Duration::from_millis(50),
         "{quickest:?}"

@@ -266,7 +266,6 @@ fn four_thousand_rows_are_a_page_that_can_be_read() {
         assert_eq!(tidegate.ask_line("web/gke-cny-web canary"), "up drain");
     }
     let each = begun.elapsed() / 5;
-    println!("{} bytes, {each:?} each", html.len());
     assert!(each < Duration::from_secs(1), "{each:?}");
 }
 
