@@ -2,10 +2,11 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::harness::events::Events;
 use crate::harness::process::run;
 use crate::harness::tidegate::Tidegate;
 use crate::harness::tools;
@@ -58,6 +59,22 @@ fn in_a_browser_it_is_accessible_follows_within_a_second_and_asks_nobody_else() 
         "a change is in the browser after {took} ms; {} requests",
         seen["requests"]
     );
+}
+
+/// A connection of this listener lives ten seconds. A browser tells a person of one that is cut.
+#[test]
+fn a_stream_ends_before_its_connection_is_cut_and_repeats_nothing() {
+    let (_state, tidegate) = Tidegate::start_drained();
+    let mut events = Events::open(tidegate.http(), "/events", None).expect("it listens");
+    events.await_named("stands");
+    let begun = Instant::now();
+    while let Some(event) = events.next().expect("it ends in order") {
+        let unchanged = ["canary", "stands", "servers"].contains(&event.name.as_str());
+        assert!(!unchanged, "nothing is new: {event:?}");
+    }
+    let lived = begun.elapsed();
+    assert!(lived > Duration::from_secs(5), "{lived:?}");
+    assert!(lived < Duration::from_secs(10), "{lived:?}");
 }
 
 fn browse(tidegate: &Tidegate, key: &Path, value: &str) -> Value {
