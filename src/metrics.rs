@@ -1,8 +1,9 @@
 //! Counters, and how they are shown.
 //!
 //! Each worker counts in its own memory; a scrape adds them up and reads the rest from what is in
-//! force. Labels come from closed sets: never a name that arrived over the wire.
+//! force. Labels come from closed sets, and from the store: never a name that arrived over the wire.
 
+mod desired;
 mod latency;
 mod listing;
 mod peers;
@@ -21,6 +22,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::Registry;
 
+pub use self::desired::DIRECTIVES_SHOWN_MAX;
 pub use self::latency::Latency;
 pub use self::peers::PeerCounters;
 use crate::clock;

@@ -11,8 +11,9 @@ use clap::{Args, ValueEnum};
 
 use self::replicas::Heard;
 use self::view::{About, View};
-use super::ask::{confirm, has_terminal, tell};
-use super::commit::{Proof, commit};
+use super::announce::{self, Announcing};
+use super::ask::{NO_TERMINAL, confirm, has_terminal, tell};
+use super::commit::{Proof, Unwritten, commit};
 use super::context::ConfigArgs;
 use super::replica::{Replica, ReplicaArgs};
 use super::write::{AuthorArgs, DRY_RUN};
@@ -20,6 +21,7 @@ use super::{Context, Exit, Failure, print};
 use crate::clock;
 use crate::config::Flags;
 use crate::domain::acceptance::{Effect, next_history, with_sentinel};
+use crate::domain::history::{Changed, Value};
 use crate::domain::key::{META, Prefix};
 use crate::domain::listing::Listing;
 use crate::domain::sentinel::{Generation, SentinelError};
@@ -73,8 +75,7 @@ struct Proposal {
 impl Accept {
     pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
         if !self.yes && !self.dry_run && !has_terminal() {
-            let text = "there is no terminal to ask at: look at --dry-run, then say --yes";
-            return Err(Failure::new(Exit::Usage, text));
+            return Err(Failure::new(Exit::Usage, NO_TERMINAL));
         }
         let config = self.config.load_for_command(flags)?;
         let replicas = self.replicas.replicas(|| Ok(config.clone()))?;
@@ -101,7 +102,37 @@ impl Accept {
                 context.prefix, proposal.next
             ))?;
         }
-        context.block_on(write(&context.source, &context.prefix, &proposal))?;
+        let written = context.block_on(write(&context.source, &context.prefix, &proposal));
+        let announcing = self.announce(&context, &proposal, written.as_ref().map(drop));
+        let outcome = written
+            .map_err(Failure::from)
+            .and_then(|()| self.accepted(&context, &proposal, &heard));
+        announcing.finish(&context);
+        outcome
+    }
+
+    fn announce(
+        &self,
+        context: &Context,
+        proposal: &Proposal,
+        written: Result<(), &Unwritten>,
+    ) -> Announcing {
+        let standing = proposal.listing.entries.get(META);
+        let changed = Changed {
+            path: META.to_owned(),
+            before: standing.map(|entry| Value(entry.value.clone())),
+            after: Some(Value(proposal.meta.clone().into())),
+        };
+        let text = format!("History accepted as generation {}", proposal.next);
+        announce::event(context, &self.author, &[changed], text, written)
+    }
+
+    fn accepted(
+        &self,
+        context: &Context,
+        proposal: &Proposal,
+        heard: &Heard,
+    ) -> Result<(), Failure> {
         self.say(&format!(
             "accepted: {} is generation {}\n",
             context.prefix, proposal.next
@@ -267,11 +298,12 @@ fn denied_listing(context: &Context, error: KvError) -> Failure {
 }
 
 /// Writes the sentinel, if the store is still as it was shown.
-async fn write<K: Kv>(kv: &K, prefix: &Prefix, proposal: &Proposal) -> Result<(), Failure> {
-    let now = kv.list(prefix).await?;
+async fn write<K: Kv>(kv: &K, prefix: &Prefix, proposal: &Proposal) -> Result<(), Unwritten> {
+    let known = |failure: Failure| Unwritten::new(failure, false);
+    let now = kv.list(prefix).await.map_err(|error| known(error.into()))?;
     if !now.same_contents(&proposal.listing) {
         let text = "somebody else wrote meanwhile; nothing was written: look again";
-        return Err(Failure::new(Exit::Conflict, text));
+        return Err(known(Failure::new(Exit::Conflict, text)));
     }
     let standing = now.entries.get(META);
     let sentinel = Operation::Set {
@@ -310,15 +342,15 @@ mod tests {
         let shown = proposal(kv.list(&prefix).await.unwrap());
         // Another key, written by a program that does not count generations.
         kv.put(&canary, "ready");
-        let failure = write(&kv, &prefix, &shown).await.unwrap_err();
-        assert_eq!(failure.exit, Exit::Conflict);
+        let unwritten = write(&kv, &prefix, &shown).await.unwrap_err();
+        assert_eq!(unwritten.failure.exit, Exit::Conflict);
         assert_eq!(kv.get(&meta).await.unwrap(), None);
         let shown = proposal(kv.list(&prefix).await.unwrap());
         write(&kv, &prefix, &shown).await.unwrap();
         let written = kv.get(&meta).await.unwrap().unwrap();
         assert_eq!(written.value, shown.meta);
         // And twice.
-        let failure = write(&kv, &prefix, &shown).await.unwrap_err();
-        assert_eq!(failure.exit, Exit::Conflict);
+        let unwritten = write(&kv, &prefix, &shown).await.unwrap_err();
+        assert_eq!(unwritten.failure.exit, Exit::Conflict);
     }
 }

@@ -7,6 +7,10 @@ use super::{Exit, Failure};
 /// The longest answer to a question.
 const ANSWER_BYTES_MAX: u64 = 1_024;
 
+/// What a command ends with (2) that has to ask, and has nobody to ask.
+pub(super) const NO_TERMINAL: &str =
+    "there is no terminal to ask at: look at --dry-run, then say --yes; nothing was written";
+
 /// Whether somebody can be asked.
 pub(super) fn has_terminal() -> bool {
     io::stdin().is_terminal()

@@ -1,6 +1,5 @@
 //! `tidegate canary`.
 
-mod environment;
 mod ramp;
 mod verify;
 
@@ -8,10 +7,10 @@ use std::time::Duration;
 
 use clap::Args;
 
-pub(super) use self::environment::EnvironmentArgs;
 use self::ramp::Spec;
 use super::history::Records;
 use super::look::{Look, LookArgs};
+use super::status::something;
 use super::write::{Change, Manner, ScopeArgs, Standing, TtlArgs, WriteArgs};
 use super::{Exit, Failure, print};
 use crate::config::Flags;
@@ -28,8 +27,6 @@ const DISABLE_AFTER: Duration = Duration::from_mins(1);
 /// Set the state of the canary group. Without a state: show it.
 #[derive(Debug, Args)]
 pub(super) struct Canary {
-    #[command(flatten)]
-    environment: EnvironmentArgs,
     #[command(flatten)]
     wanted: Wanted,
     /// Come back step by step instead of at once: by=nodes,steps=5,25,50,every=2m.
@@ -94,16 +91,12 @@ struct Wanted {
 }
 
 impl Canary {
-    pub(super) fn run(self, flags: Flags) -> Result<(), Failure> {
-        let flags = match self.environment.name() {
-            Some(name) => flags.with("environment", name),
-            None => flags,
-        };
+    pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
         if !self.wanted.any() && !self.ramps() {
-            return self.show(&flags);
+            return self.show(flags);
         }
         self.check()?;
-        let look = self.look.open(&flags)?;
+        let look = self.look.open(flags)?;
         if let Some(url) = &self.verify {
             look.context
                 .block_on(verify::passes(url, self.verify_times))?;
@@ -197,7 +190,8 @@ impl Canary {
     /// The block for chat, and how to go on.
     fn show(&self, flags: &Flags) -> Result<(), Failure> {
         let look: Look = self.look.open(flags)?;
-        let view = look.view(None);
+        let view = look.view();
+        something(&view)?;
         print(&chatops(view.rows.iter().filter(|row| row.canary)))?;
         print("to change it: --ready, --drain, --maint, --disable, --slowly\n")
     }

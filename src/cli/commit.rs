@@ -13,6 +13,7 @@ use crate::domain::change::Edit;
 use crate::domain::history::{Changed, Part, Record};
 use crate::domain::key::{META, Prefix};
 use crate::domain::listing::Listing;
+use crate::domain::migration::SocketChange;
 use crate::domain::sentinel::Generation;
 use crate::domain::settings::History;
 use crate::kv::{Expect, Kv, KvError, OPERATIONS_MAX, Operation, Outcome};
@@ -42,30 +43,102 @@ pub(super) struct About {
     pub(super) reason: Option<String>,
     pub(super) command: String,
     pub(super) trace: Option<String>,
+    /// What is written to stats sockets afterwards; noted with the first part.
+    pub(super) sockets: Vec<SocketChange>,
 }
 
-/// Writes the parts one after the other, each as it was looked at in this listing: somebody else's
-/// write between them ends it. Returns the last generation.
+/// A change in its parts, and how far it is written.
+pub(super) struct Progress {
+    parts: Vec<Vec<Edit>>,
+    written: usize,
+}
+
+impl Progress {
+    /// Nothing is written yet.
+    pub(super) const fn new(parts: Vec<Vec<Edit>>) -> Self {
+        Self { parts, written: 0 }
+    }
+
+    /// What is not written yet.
+    pub(super) fn left(&self) -> &[Vec<Edit>] {
+        &self.parts[self.written..]
+    }
+
+    /// What is written.
+    pub(super) fn written(&self) -> &[Vec<Edit>] {
+        &self.parts[..self.written]
+    }
+
+    /// Everything, written or not.
+    pub(super) fn edits(&self) -> impl Iterator<Item = &Edit> {
+        self.parts.iter().flatten()
+    }
+
+    /// The failure with what is written all the same.
+    pub(super) fn partly(&self, unwritten: Unwritten, change: &str) -> Unwritten {
+        let (written, of) = (self.written, self.parts.len());
+        if written == 0 {
+            return unwritten;
+        }
+        let Unwritten { failure, unknown } = unwritten;
+        let text = failure
+            .text
+            .replace("nothing was written", "nothing more was written");
+        let text = format!(
+            "{text}\n{written} of {of} parts are written: run it again for the others, or take \
+             them back with `tidegate undo {change}`"
+        );
+        Unwritten::new(Failure::new(failure.exit, text), unknown)
+    }
+}
+
+/// Why a change is not, or not known to be, written as a whole.
+#[derive(Debug)]
+pub(super) struct Unwritten {
+    pub(super) failure: Failure,
+    /// Whether the next part may be, now or later.
+    pub(super) unknown: bool,
+}
+
+impl From<Unwritten> for Failure {
+    fn from(unwritten: Unwritten) -> Self {
+        unwritten.failure
+    }
+}
+
+impl Unwritten {
+    pub(super) fn new(failure: impl Into<Failure>, unknown: bool) -> Self {
+        Self {
+            failure: failure.into(),
+            unknown,
+        }
+    }
+}
+
+/// Writes the parts that are left, one after the other, each as it was looked at in this listing:
+/// somebody else's write between them ends it. Returns the last generation.
 pub(super) async fn write<K: Kv>(
     kv: &K,
     places: &Places<'_>,
     listing: &Listing,
-    parts: &[Vec<Edit>],
+    progress: &mut Progress,
     about: &About,
-) -> Result<Generation, Failure> {
+) -> Result<Generation, Unwritten> {
     let mut generation = Generation::read(listing)
-        .map_err(|error| Failure::new(Exit::Refused, error.to_string()))?;
+        .map_err(|error| Unwritten::new(Failure::new(Exit::Refused, error.to_string()), false))?;
     let mut sentinel = listing.entries.get(META).map(|entry| entry.modify_index);
-    for (number, edits) in parts.iter().enumerate() {
+    let of = progress.parts.len();
+    while let Some(edits) = progress.left().first() {
+        let number = progress.written;
         generation = generation.next();
         let at = clock::now();
         let id = match number {
             0 => about.change.clone(),
             _ => Ulid::generate().to_string(),
         };
-        let part = (parts.len() > 1).then(|| Part {
+        let part = (of > 1).then_some(Part {
             number: number + 1,
-            of: parts.len(),
+            of,
         });
         let record = Record {
             id: id.clone(),
@@ -77,6 +150,10 @@ pub(super) async fn write<K: Kv>(
             trace: about.trace.clone(),
             part,
             changed: edits.iter().map(Changed::from).collect(),
+            sockets: match number {
+                0 => about.sockets.clone(),
+                _ => Vec::new(),
+            },
         };
         let proof = Proof {
             key: places.history.key(&id),
@@ -84,10 +161,8 @@ pub(super) async fn write<K: Kv>(
         };
         let meta = generation.to_json(at, &about.by);
         let operations = operations(places.prefix, edits, sentinel, meta, &proof);
-        let index = commit(kv, &operations, &proof)
-            .await
-            .map_err(|failure| partly(failure, number, parts.len(), &about.change))?;
-        sentinel = Some(index);
+        sentinel = Some(commit(kv, &operations, &proof).await?);
+        progress.written += 1;
     }
     Ok(generation)
 }
@@ -105,7 +180,7 @@ pub(super) async fn commit<K: Kv>(
     kv: &K,
     operations: &[Operation],
     proof: &Proof,
-) -> Result<u64, Failure> {
+) -> Result<u64, Unwritten> {
     let begin = clock::moment();
     let mut unknown = None;
     loop {
@@ -113,15 +188,16 @@ pub(super) async fn commit<K: Kv>(
             Ok(Outcome::Committed { index }) => return Ok(index),
             Ok(Outcome::Conflict { key }) => {
                 // The one that got no answer may have been applied since.
-                return match (unknown, applied(kv, proof).await?) {
-                    (Some(_), Some(index)) => Ok(index),
-                    _ => Err(conflict(key)),
+                return match (unknown, applied(kv, proof).await) {
+                    (Some(_), Ok(Some(index))) => Ok(index),
+                    (_, Ok(_)) => Err(Unwritten::new(conflict(key), false)),
+                    (unknown, Err(error)) => Err(Unwritten::new(error, unknown.is_some())),
                 };
             }
             Err(KvError::OutcomeUnknown(error)) => error,
             // It was not written this time; an earlier one may be.
             Err(KvError::Unreachable(error)) if unknown.is_some() => error,
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(Unwritten::new(error, unknown.is_some())),
         };
         if let Ok(Some(index)) = applied(kv, proof).await {
             return Ok(index);
@@ -131,7 +207,7 @@ pub(super) async fn commit<K: Kv>(
                 "the store: {error}. It is not written so far, and may still be: look with \
                  `tidegate history` before you repeat it"
             );
-            return Err(Failure::new(Exit::Unreachable, text));
+            return Err(Unwritten::new(Failure::new(Exit::Unreachable, text), true));
         }
         unknown = Some(error);
         sleep(OUTCOME_EVERY).await;
@@ -149,19 +225,6 @@ fn conflict(key: Option<String>) -> Failure {
     let key = key.map(|key| format!(" ({key})")).unwrap_or_default();
     let text = format!("somebody else wrote meanwhile{key}; nothing was written: look again");
     Failure::new(Exit::Conflict, text)
-}
-
-fn partly(failure: Failure, written: usize, of: usize, change: &str) -> Failure {
-    if written == 0 {
-        return failure;
-    }
-    let text = failure
-        .text
-        .replace("nothing was written", "nothing more was written");
-    let text = format!(
-        "{text}\n{written} of {of} parts are written: `tidegate undo {change}` takes them back"
-    );
-    Failure::new(failure.exit, text)
 }
 
 fn operations(

@@ -12,12 +12,14 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Exit, Failure};
-use crate::config::{Config, ConfigFile, Flags, Role, Sources};
+use crate::config::{Config, ConfigFile, Flags, Receiver, Role, Sources};
 use crate::domain::history;
-use crate::domain::key::Prefix;
+use crate::domain::key::{META, Prefix};
+use crate::domain::listing::Listing;
 use crate::domain::name::Name;
 use crate::kv::consul::ConsulKv;
 use crate::kv::source::Source;
+use crate::kv::{Kv as _, KvError};
 
 /// A shell's exit code for a program that a signal ended, less the signal's number.
 const SIGNALLED: i32 = 128;
@@ -45,6 +47,8 @@ pub(super) struct Context {
     pub(super) environment: Name,
     /// The replica's name that answers are shown with.
     pub(super) slot: Name,
+    /// Who is told of changes.
+    pub(super) receivers: Vec<Receiver>,
     runtime: Runtime,
 }
 
@@ -93,8 +97,25 @@ impl Context {
                 .map_err(|error| Failure::new(Exit::Usage, format!("root: {error}")))?,
             environment: config.environment.clone(),
             slot: config.slot.clone(),
+            receivers: config.announce.clone(),
             runtime,
         })
+    }
+
+    /// Reads all below a prefix. Where the token lacks rights, Consul may answer as if nothing stood
+    /// there, or a part of it: a key that is asked for by name tells.
+    pub(super) async fn list(&self, prefix: &Prefix) -> Result<Listing, KvError> {
+        let listing = self.source.list(prefix).await?;
+        let has_sentinel = *prefix == self.prefix;
+        let lacks = if has_sentinel {
+            !listing.entries.contains_key(META)
+        } else {
+            listing.entries.is_empty()
+        };
+        if lacks && self.source.capabilities().access_rights {
+            self.source.get(&prefix.key(META)).await?;
+        }
+        Ok(listing)
     }
 
     /// Runs asynchronous work to its end.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use super::look::LookArgs;
-use super::write::{Manner, WriteArgs};
+use super::write::{Manner, Proposal, WriteArgs};
 use super::{Exit, Failure};
 use crate::clock;
 use crate::config::Flags;
@@ -99,6 +99,9 @@ fn write(
     write.apply(&look, Manner::default(), |standing| {
         let path = format!("deploys/{stage}");
         let edit = Edit::of(&standing.listing, path, Some(deploy.to_json().into()));
-        Ok(edit.into_iter().collect::<Vec<_>>().into())
+        Ok(Proposal {
+            edits: edit.into_iter().collect(),
+            ..Proposal::default()
+        })
     })
 }

@@ -9,7 +9,6 @@ use crate::config::Flags;
 use crate::domain::explain::Explanation;
 use crate::domain::name::Name;
 use crate::domain::snapshot::Snapshot;
-use crate::kv::Kv as _;
 
 /// Say what a request line is answered, and why.
 #[derive(Debug, Args)]
@@ -38,7 +37,7 @@ impl Explain {
         let source = Name::parse(&self.source)
             .map_err(|error| Failure::new(Exit::Usage, format!("--source: {error}")))?;
         let context = self.config.open(flags)?;
-        let listing = context.block_on(context.source.list(&context.prefix))?;
+        let listing = context.block_on(context.list(&context.prefix))?;
         let snapshot = Snapshot::build(&listing).map_err(|error| {
             let text = format!("{}: nothing is answered: {error}", context.prefix);
             Failure::new(Exit::Failed, text)

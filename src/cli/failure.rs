@@ -22,6 +22,8 @@ pub enum Exit {
     Unreachable = 6,
     /// It is written, and a replica does not answer by it in time.
     NotConverged = 7,
+    /// Differences were found.
+    Differs = 10,
 }
 
 /// What failed, for the person at the terminal.
@@ -29,7 +31,7 @@ pub enum Exit {
 pub struct Failure {
     /// The exit code.
     pub exit: Exit,
-    /// Whole lines, without a newline at the end.
+    /// Whole lines, without a newline at the end; empty where everything is said already.
     pub text: String,
 }
 
@@ -39,6 +41,14 @@ impl Failure {
     pub fn new(exit: Exit, text: impl Into<String>) -> Self {
         let text = text.into();
         Self { exit, text }
+    }
+
+    /// What differs is on standard output.
+    pub(super) const fn differs() -> Self {
+        Self {
+            exit: Exit::Differs,
+            text: String::new(),
+        }
     }
 
     pub(super) fn parse(error: &clap::Error) -> Self {

@@ -5,7 +5,8 @@ use std::io::Write as _;
 use clap::{Args, ValueEnum};
 
 use super::look::LookArgs;
-use super::status::{json, matched, something};
+use super::selector::{self, SelectorArgs};
+use super::status::{json, something};
 use super::{Failure, print};
 use crate::config::Flags;
 use crate::domain::view::View;
@@ -13,9 +14,8 @@ use crate::domain::view::View;
 /// Show the states of servers.
 #[derive(Debug, Args)]
 pub(super) struct Get {
-    /// Only servers whose backend/server contains this.
-    #[arg(value_name = "FILTER")]
-    filter: Option<String>,
+    #[command(flatten)]
+    selector: SelectorArgs,
     /// How to print it.
     #[arg(long, value_enum, default_value_t = Output::Table)]
     output: Output,
@@ -31,8 +31,8 @@ enum Output {
 
 impl Get {
     pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
-        let view = self.look.open(flags)?.view(self.filter.as_deref());
-        matched(&view, self.filter.as_deref())?;
+        let selector = self.selector.read()?;
+        let view = selector::look(&self.look.open(flags)?, selector.as_ref())?;
         let states = view.server_states();
         let text = match self.output {
             Output::Table => states.iter().map(|state| format!("{state}\n")).collect(),

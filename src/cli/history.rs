@@ -1,13 +1,19 @@
 //! `tidegate history`, and reading what it is made of.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use clap::{Args, ValueEnum};
 
 use super::context::ConfigArgs;
-use super::{Context, Exit, Failure, print};
+use super::{Context, Exit, Failure, print, selector};
 use crate::config::Flags;
-use crate::domain::history::{Changed, Record};
+use crate::domain::history::{Changed, Part, Record, Value, no_change};
+use crate::domain::key::{DirectiveKey, Scope};
+use crate::domain::migration::SocketChange;
+use crate::domain::selector::{KeyMatcher, Selector};
+use crate::domain::settings::Settings;
+use crate::domain::snapshot::Snapshot;
 use crate::kv::Kv as _;
 
 /// How many changes are shown, unless somebody says.
@@ -16,9 +22,12 @@ const SHOWN: usize = 20;
 /// Show who changed what, when, and why; the newest first.
 #[derive(Debug, Args)]
 pub(super) struct History {
-    /// Only the changes of a key whose path contains this, or one change by its id.
-    #[arg(value_name = "FILTER")]
-    filter: Option<String>,
+    /// One change by its id, or only changes of these keys: a part of the path, or tags with regular
+    /// expressions that must fit whole. backend=, server= and group= mean overrides of such servers
+    /// and directives of their groups (the key settings says which); zone=, node= and role= what
+    /// was written for such nodes alone.
+    #[arg(value_name = "SELECTOR | ID")]
+    words: Vec<String>,
     /// The most changes to show.
     #[arg(long, value_name = "NUMBER", default_value_t = SHOWN)]
     limit: usize,
@@ -43,12 +52,17 @@ pub(super) struct Records {
 
 impl History {
     pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
+        let selector = selector::read(&self.words)?;
         let context = self.config.open(flags)?;
         let Records {
             mut records,
             unreadable,
         } = Records::of(&context)?;
-        records.retain(|record| self.is_meant(record));
+        let mut incomplete = incomplete(&records);
+        if let Some(selector) = &selector {
+            self.select(&context, &mut records, selector)?;
+        }
+        incomplete.retain(|change, _| records.iter().any(|record| record.change == *change));
         records.reverse();
         let left_out = records.len().saturating_sub(self.limit);
         records.truncate(self.limit);
@@ -58,6 +72,13 @@ impl History {
             return print(&(json + "\n"));
         }
         let mut text: String = records.iter().map(shown).collect();
+        for (change, Part { number, of }) in incomplete {
+            let _ = writeln!(
+                text,
+                "WARNING: change {change} has {number} of {of} parts so far. If its command has \
+                 ended, run it again for the others, or `tidegate undo {change}`"
+            );
+        }
         if text.is_empty() {
             text += "no change is known\n";
         }
@@ -70,19 +91,62 @@ impl History {
         print(&text)
     }
 
-    fn is_meant(&self, record: &Record) -> bool {
-        let Some(filter) = &self.filter else {
-            return true;
+    /// Keeps to the records that are meant.
+    fn select(
+        &self,
+        context: &Context,
+        records: &mut Vec<Record>,
+        selector: &Selector,
+    ) -> Result<(), Failure> {
+        let usage = |text: String| Failure::new(Exit::Usage, text);
+        let is_named = |record: &Record| {
+            let words = self.words.iter();
+            words
+                .into_iter()
+                .any(|w| record.id == *w || record.change == *w)
         };
-        let named = |changed: &Changed| changed.path.contains(filter.as_str());
-        record.id == *filter || record.change == *filter || record.changed.iter().any(named)
+        // Names alone need nothing of the store.
+        let settings = if selector.has_tags() {
+            let listing = context.block_on(context.source.list(&context.prefix))?;
+            let snapshot = Snapshot::build(&listing);
+            snapshot
+                .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?
+                .settings
+        } else {
+            Settings::default()
+        };
+        let all = records.iter().flat_map(|record| &record.changed);
+        let scopes: Vec<_> = all
+            .filter_map(|changed| DirectiveKey::parse(&changed.path))
+            .map(|key| key.scope)
+            .collect();
+        let zones = scopes.iter().filter_map(|scope| match scope {
+            Scope::Zone(zone) => Some(zone),
+            Scope::Fleet | Scope::Node(_) => None,
+        });
+        let keys = KeyMatcher::new(selector, &settings, zones);
+        let keys = keys.map_err(|error| usage(error.to_string()))?;
+        let is_meant = |changed: &Changed| keys.matches(&changed.path);
+        let by_socket = |change: &SocketChange| keys.matches(&change.key().to_string());
+        records.retain(|record| {
+            is_named(record)
+                || record.changed.iter().any(is_meant)
+                || record.sockets.iter().any(by_socket)
+        });
+        if records.is_empty() {
+            return Err(usage(format!(
+                "no change of {selector:?} is known",
+                selector = selector.to_string()
+            )));
+        }
+        Ok(())
     }
 }
 
 impl Records {
     /// Reads the whole history.
     pub(super) fn of(context: &Context) -> Result<Self, Failure> {
-        let listing = context.block_on(context.source.list(&context.history))?;
+        let listing = context.block_on(context.list(&context.history))?;
         let (mut records, mut unreadable) = (Vec::new(), Vec::new());
         for (path, entry) in &listing.entries {
             match Record::parse(&entry.value) {
@@ -101,12 +165,24 @@ impl Records {
     pub(super) fn of_change(&self, id: &str) -> Result<Vec<&Record>, Failure> {
         let found: Vec<_> = self.records.iter().filter(|r| r.change == id).collect();
         if found.is_empty() {
-            let text =
-                format!("no change {id:?} is known: `tidegate history` shows those that are");
-            return Err(Failure::new(Exit::Usage, text));
+            return Err(Failure::new(Exit::Usage, no_change(id)));
         }
         Ok(found)
     }
+}
+
+/// Changes whose last parts are not written, and the last one that is. First parts may have been
+/// taken away as old.
+fn incomplete(records: &[Record]) -> BTreeMap<String, Part> {
+    let mut last: BTreeMap<String, Part> = BTreeMap::new();
+    for record in records {
+        if let Some(part) = record.part {
+            let known = last.entry(record.change.clone()).or_insert(part);
+            known.number = known.number.max(part.number);
+        }
+    }
+    last.retain(|_, part| part.number < part.of);
+    last
 }
 
 /// One record for people.
@@ -127,15 +203,29 @@ fn shown(record: &Record) -> String {
     for changed in &record.changed {
         text += &change_line(changed);
     }
+    for change in &record.sockets {
+        let SocketChange {
+            node,
+            server,
+            before,
+            after,
+        } = change;
+        let _ = writeln!(
+            text,
+            "  {server} on {node}, by its socket: {before} -> {after}"
+        );
+    }
     text
 }
 
 /// `  path: before -> after`.
 pub(super) fn change_line(changed: &Changed) -> String {
-    let value = |value: &Option<crate::domain::history::Value>| {
-        let shown = value.as_ref().map(crate::domain::history::Value::shown);
-        shown.unwrap_or_else(|| "(nothing)".to_owned())
-    };
-    let (before, after) = (value(&changed.before), value(&changed.after));
+    let before = value_shown(changed.before.as_ref());
+    let after = value_shown(changed.after.as_ref());
     format!("  {}: {before} -> {after}\n", changed.path.escape_debug())
+}
+
+/// What stood somewhere, for people.
+pub(super) fn value_shown(value: Option<&Value>) -> String {
+    value.map_or_else(|| "(nothing)".to_owned(), Value::shown)
 }

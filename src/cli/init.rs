@@ -5,6 +5,7 @@ use std::fs;
 use bytes::Bytes;
 use clap::Args;
 
+use super::announce;
 use super::commit::{Proof, commit};
 use super::context::ConfigArgs;
 use super::write::{AuthorArgs, DRY_RUN};
@@ -13,6 +14,7 @@ use crate::clock;
 use crate::config::{Flags, KvSource};
 use crate::domain::answer::Percent;
 use crate::domain::directive::Desired;
+use crate::domain::history::{Changed, Value};
 use crate::domain::key::{CANARY_STATE, META, Prefix};
 use crate::domain::listing::Listing;
 use crate::domain::sentinel::{Generation, SentinelError};
@@ -46,18 +48,25 @@ impl Init {
     }
 
     fn write(&self, context: &Context) -> Result<(), Failure> {
-        let listing = context.block_on(context.source.list(&context.prefix))?;
-        let (operations, sentinel) = self.operations(&context.prefix, &listing)?;
+        let prefix = &context.prefix;
+        let listing = context.block_on(context.source.list(prefix))?;
+        let (operations, sentinel) = self.operations(prefix, &listing)?;
         let text = keys(&operations);
         if self.dry_run {
             return print(&format!("{text}{DRY_RUN}"));
         }
         let Sentinel { generation, meta } = sentinel;
         let proof = Proof {
-            key: context.prefix.key(META),
+            key: prefix.key(META),
             value: meta.into(),
         };
-        context.block_on(commit(&context.source, &operations, &proof))?;
+        let written = context.block_on(commit(&context.source, &operations, &proof));
+        let changed: Vec<_> = operations.iter().map(|it| changed(prefix, it)).collect();
+        let said = "Environment set up".to_owned();
+        let told = written.as_ref().map(drop);
+        let announcing = announce::event(context, &self.author, &changed, said, told);
+        announcing.finish(context);
+        written?;
         print(&format!(
             "{text}{} is set up, generation {generation}\n",
             context.environment
@@ -105,6 +114,20 @@ impl Init {
 struct Sentinel {
     generation: Generation,
     meta: String,
+}
+
+/// For whoever is told of it: nothing stood there before.
+fn changed(prefix: &Prefix, operation: &Operation) -> Changed {
+    let key = operation.key();
+    let after = match operation {
+        Operation::Set { value, .. } => Some(Value(value.clone())),
+        Operation::Delete { .. } => None,
+    };
+    Changed {
+        path: key.strip_prefix(prefix.as_str()).unwrap_or(key).to_owned(),
+        before: None,
+        after,
+    }
 }
 
 fn keys(operations: &[Operation]) -> String {

@@ -21,10 +21,9 @@ use crate::domain::observed::{Missing, Observation};
 use crate::domain::snapshot::Snapshot;
 use crate::domain::view::{Parts, View};
 use crate::haproxy::socket::StatsAddress;
-use crate::kv::Kv as _;
 
 /// How many stats sockets are asked at once: more would only fill the network.
-const SOCKETS_AT_ONCE_MAX: usize = 32;
+pub(super) const SOCKETS_AT_ONCE_MAX: usize = 32;
 
 /// Where a reading command looks.
 #[derive(Debug, Args)]
@@ -69,8 +68,8 @@ impl LookArgs {
 
 impl Look {
     /// Asks everybody. Whoever does not answer is named in the view.
-    pub(super) fn view(&self, filter: Option<&str>) -> View {
-        self.context.block_on(self.look(filter))
+    pub(super) fn view(&self) -> View {
+        self.context.block_on(self.look())
     }
 
     /// Waits on the same runtime.
@@ -78,28 +77,25 @@ impl Look {
         self.context.block_on(async { sleep(span).await });
     }
 
-    async fn look(&self, filter: Option<&str>) -> View {
+    async fn look(&self) -> View {
         let (snapshot, (fleet, mut missing), observation) =
             tokio::join!(self.snapshot(), self.fleet(), observe(&self.config.observe),);
         let snapshot = snapshot.map_err(|why| {
             let what = "the store".to_owned();
             missing.insert(0, Missing { what, why });
         });
-        let roles = &self.config.observe.roles;
         View::new(Parts {
             snapshot: snapshot.as_ref().ok(),
             fleet: fleet.as_ref(),
             observation,
             missing,
-            role: &|node| roles.of(node).cloned(),
-            filter,
             now: clock::now(),
         })
     }
 
     async fn snapshot(&self) -> Result<Snapshot, String> {
         let prefix = &self.context.prefix;
-        let listing = self.context.source.list(prefix).await;
+        let listing = self.context.list(prefix).await;
         let listing = listing.map_err(|error| error.to_string())?;
         Snapshot::build(&listing).map_err(|error| format!("{prefix}: {error}"))
     }

@@ -2,6 +2,7 @@
 
 mod accept;
 mod alias;
+mod announce;
 mod ask;
 mod canary;
 mod check_config;
@@ -10,6 +11,8 @@ mod commit;
 mod completions;
 mod context;
 mod deploy;
+mod diff;
+mod environment;
 mod explain;
 mod failure;
 mod forget;
@@ -20,6 +23,7 @@ mod look;
 mod man;
 mod precheck;
 mod replica;
+mod selector;
 mod serve;
 mod set;
 mod status;
@@ -29,7 +33,7 @@ mod write;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 
-use clap::{Arg, ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub use failure::{Exit, Failure};
 
@@ -78,10 +82,23 @@ enum Command {
     /// Show the states of servers: how many nodes of a role have each.
     ///
     /// A line is the number of nodes, their role, backend/server and the state; two lines for one
-    /// server mean that its state is split. The role comes from the setting observe.roles, and is
-    /// `-` when nobody says. The state is HAProxy's own word when --prometheus or --stats is given,
+    /// server mean that its state is split. The role comes from the key `settings` (nodes), and is
+    /// `-` when it does not say. The state is HAProxy's own word when --prometheus or --stats is given,
     /// otherwise what was served.
     Get(get::Get),
+    /// Show what differs: rows from what is desired of them, or a change from what stands now.
+    ///
+    /// Without an id: the rows that were not told the newest listing, were told something else than
+    /// what is desired, or do not follow it in HAProxy; with who asked for it, since when, and why.
+    /// Rows whose word is not known are not compared: precheck blocks on them.
+    ///
+    /// diff ID: the keys of that change that are no longer as it left them. diff ID..ID: the keys
+    /// that are others after the second change than after the first, whoever wrote them. Ids stand
+    /// in `tidegate history`.
+    ///
+    /// Ends with 10 when there is a difference, with 0 when there is none, and with 1 when there is
+    /// none among what could be seen, and something could not be asked.
+    Diff(diff::Diff),
     /// Say whether a deploy may go on, by HAProxy's own word.
     ///
     /// UP, MAINT and servers without a check pass; DRAIN, DOWN and whatever is not known block, and
@@ -104,11 +121,11 @@ enum Command {
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage, or nothing matched; \
     3 refused; 4 a precheck or the gate says no; 5 somebody else wrote meanwhile; 6 the store is out of reach; \
-    7 written, and not applied in time.";
+    7 written, and not applied in time; 10 differences were found.";
 
 /// The settings that the commands other than `serve` take as flags.
 const STORE_FLAGS: [&str; 5] = [
-    "environment",
+    environment::ENVIRONMENT,
     "root",
     "kv",
     "consul.login_method",
@@ -116,14 +133,23 @@ const STORE_FLAGS: [&str; 5] = [
 ];
 
 /// The settings that say where this machine's replica is.
-const REPLICA_FLAGS: [&str; 2] = ["environment", "http.listen"];
+const REPLICA_FLAGS: [&str; 2] = [environment::ENVIRONMENT, "http.listen"];
 
 /// How the settings begin that say where HAProxy's own word comes from.
 const OBSERVE: &str = "observe.";
+/// And those that say who is told of changes.
+const ANNOUNCE: &str = "announce.";
+
+/// The commands that write, and tell of it; `deploy` has them below it.
+const WRITING: [&str; 6] = ["init", "canary", "set", "clear", "undo", "accept"];
+
+/// How those begin that let commands write to it. They are no flags of a command: it is switched
+/// on and off in one place.
+const MIGRATION: &str = "migration.";
 
 /// The commands that look at the fleet and at HAProxy.
-const LOOKING: [&str; 8] = [
-    "canary", "set", "clear", "undo", "status", "get", "precheck", "gate",
+const LOOKING: [&str; 9] = [
+    "canary", "set", "clear", "undo", "status", "get", "diff", "precheck", "gate",
 ];
 
 /// Parses and runs one command.
@@ -143,7 +169,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
         Command::Init(init) => init.run(&flags),
         Command::Explain(explain) => explain.run(&flags),
         Command::CheckConfig(check) => check.run(&flags),
-        Command::Canary(canary) => canary.run(flags),
+        Command::Canary(canary) => canary.run(&flags),
         Command::Set(set) => set.run(&flags),
         Command::Clear(clear) => clear.run(&flags),
         Command::Undo(undo) => undo.run(&flags),
@@ -151,6 +177,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
         Command::Deploy(deploy) => deploy.run(&flags),
         Command::Status(status) => status.run(&flags),
         Command::Get(get) => get.run(&flags),
+        Command::Diff(diff) => diff.run(&flags),
         Command::Precheck(precheck) => precheck.run(&flags),
         Command::Gate(gate) => gate.run(&flags),
         Command::Accept(accept) => accept.run(&flags),
@@ -163,30 +190,39 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
 /// The whole command line, each command with the flags of the settings that it takes.
 fn command() -> clap::Command {
     let mut command = Cli::command();
-    // The service asks no HAProxy.
-    let of_serve = Flags::args().filter(|arg| !arg.get_id().as_str().starts_with(OBSERVE));
-    command = command.mut_subcommand("serve", |c| c.args(of_serve));
-    command = command.mut_subcommand("check-config", |c| c.args(Flags::args()));
+    // The service asks no HAProxy, and changes nothing that it would tell of.
+    let not_served = [OBSERVE, MIGRATION, ANNOUNCE];
+    let served = |key: &str| !not_served.iter().any(|begin| key.starts_with(begin));
+    command = command.mut_subcommand("serve", |c| with_flags(c, served));
+    command = command.mut_subcommand("check-config", |c| with_flags(c, |_| true));
+    let of_the_store = |key: &str| STORE_FLAGS.contains(&key);
     for name in ["init", "explain", "history"] {
-        let of_the_store = Flags::args().filter(|arg| STORE_FLAGS.contains(&arg.get_id().as_str()));
-        command = command.mut_subcommand(name, |c| c.args(of_the_store));
+        command = command.mut_subcommand(name, |c| with_flags(c, of_the_store));
     }
-    let both = STORE_FLAGS.into_iter().chain(["http.listen"]);
-    let both = both.collect::<Vec<_>>();
-    let of_both = Flags::args().filter(|arg| both.contains(&arg.get_id().as_str()));
-    command = command.mut_subcommand("accept", |c| c.args(of_both));
-    let observes = |arg: &Arg| arg.get_id().as_str().starts_with(OBSERVE);
-    let looks = |arg: &Arg| both.contains(&arg.get_id().as_str()) || observes(arg);
-    let of_a_look = || Flags::args().filter(looks);
+    let of_both = |key: &str| of_the_store(key) || key == "http.listen";
+    command = command.mut_subcommand("accept", |c| with_flags(c, of_both));
+    let of_a_look = |key: &str| of_both(key) || key.starts_with(OBSERVE);
     for name in LOOKING {
-        command = command.mut_subcommand(name, |c| c.args(of_a_look()));
+        command = command.mut_subcommand(name, |c| with_flags(c, of_a_look));
     }
-    command = command.mut_subcommand("deploy", |deploy| {
-        let deploy = deploy.mut_subcommand("start", |c| c.args(of_a_look()));
-        deploy.mut_subcommand("finish", |c| c.args(of_a_look()))
+    let of_writing = || Flags::args().filter(|arg| arg.get_id().as_str().starts_with(ANNOUNCE));
+    for name in WRITING {
+        command = command.mut_subcommand(name, |c| c.args(of_writing()));
+    }
+    command = command.mut_subcommand("deploy", |mut deploy| {
+        for name in ["start", "finish"] {
+            deploy = deploy.mut_subcommand(name, |c| with_flags(c, of_a_look).args(of_writing()));
+        }
+        deploy
     });
-    let of_a_replica = Flags::args().filter(|arg| REPLICA_FLAGS.contains(&arg.get_id().as_str()));
-    command.mut_subcommand("forget", |c| c.args(of_a_replica))
+    let of_a_replica = |key: &str| REPLICA_FLAGS.contains(&key);
+    command.mut_subcommand("forget", |c| with_flags(c, of_a_replica))
+}
+
+/// A command with the flags of these settings. All of them name an environment.
+fn with_flags(command: clap::Command, takes: impl Fn(&str) -> bool) -> clap::Command {
+    let settings = Flags::args().filter(|arg| takes(arg.get_id().as_str()));
+    command.args(settings).args(environment::args())
 }
 
 /// Of the subcommand, or of a subcommand of it.
@@ -197,7 +233,7 @@ fn innermost(matches: &ArgMatches) -> &ArgMatches {
 }
 
 fn flags(matches: &ArgMatches) -> Flags {
-    Flags::from_matches(matches)
+    environment::named_in(matches, Flags::from_matches(matches))
 }
 
 /// Writes to standard output. A reader that has gone is no error.

@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::ask::tell;
 use super::look::LookArgs;
+use super::selector::{self, SelectorArgs};
 use super::status::{json, span};
 use super::{Exit, Failure, print};
 use crate::config::Flags;
-use crate::domain::view::{Gate as Answer, Precheck as Found, Stage};
+use crate::domain::observed::Missing;
+use crate::domain::view::{Gate as Answer, Precheck as Found, Stage, View};
 
 /// Say whether a deploy may go on.
 #[derive(Debug, Args)]
@@ -16,6 +19,8 @@ pub(super) struct Precheck {
     /// What is deployed.
     #[arg(long, value_enum)]
     stage: StageName,
+    #[command(flatten)]
+    selector: SelectorArgs,
     #[command(flatten)]
     common: Common,
 }
@@ -55,7 +60,8 @@ enum Output {
 
 impl Precheck {
     pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
-        let view = self.common.look.open(flags)?.view(None);
+        let selector = self.selector.read()?;
+        let view = selector::look(&self.common.look.open(flags)?, selector.as_ref())?;
         let stage = match self.stage {
             StageName::Main => Stage::Main,
             StageName::Cny => Stage::Cny,
@@ -68,6 +74,7 @@ impl Precheck {
         if found.passes {
             return Ok(());
         }
+        remark(&view);
         let (rows, reasons) = (found.blocking.len(), found.reasons.len());
         let text = format!("the precheck blocks: {rows} rows, {reasons} other reasons");
         Err(Failure::new(Exit::Blocked, text))
@@ -76,7 +83,7 @@ impl Precheck {
 
 impl Gate {
     pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
-        let view = self.common.look.open(flags)?.view(None);
+        let view = self.common.look.open(flags)?.view();
         let answer = Answer::new(&view, self.common.max_age);
         print(&match self.common.output {
             Output::Table => answer.to_string(),
@@ -85,6 +92,14 @@ impl Gate {
         if answer.up {
             return Ok(());
         }
+        remark(&view);
         Err(Failure::new(Exit::Blocked, "the gate says no"))
+    }
+}
+
+/// Who else did not answer: what the decision rests on is among its reasons already.
+fn remark(view: &View) {
+    for Missing { what, why } in &view.missing[..view.missing.len() - view.unseen] {
+        tell(&format!("missing: {what}: {why}\n"));
     }
 }

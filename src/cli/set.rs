@@ -1,15 +1,22 @@
 //! `tidegate set`.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 
 use super::look::LookArgs;
-use super::write::{Change, Manner, ScopeArgs, Standing, TtlArgs, WriteArgs};
+use super::selector;
+use super::write::{Change, Manner, ScopeArgs, Standing, TtlArgs, WriteArgs, listed};
 use super::{Exit, Failure, print};
 use crate::config::Flags;
 use crate::domain::directive::{Desired, Directive};
 use crate::domain::key::{DirectiveKey, Scope, Target};
-use crate::domain::name::ServerId;
-use crate::domain::selector::{Selection, Selector};
+use crate::domain::name::{Name, ServerId};
+use crate::domain::selector::{SelectedRow, Selection, Selector, SelectorError};
+use crate::domain::topology::Topology;
+
+/// How many of the scopes of one server's keys are named.
+const SCOPES_SHOWN_MAX: usize = 4;
 
 /// Set the state of servers.
 #[derive(Debug, Args)]
@@ -81,10 +88,10 @@ impl ServerRows {
             let ids: Result<Vec<_>, _> = self.servers.iter().map(id).collect();
             return ids.map(Wanted::Servers);
         }
-        let selector = Selector::parse(&self.servers.join(" "));
+        let selector = selector::read(&self.servers)?;
         selector
             .map(Wanted::Selector)
-            .map_err(|error| usage(error.to_string()))
+            .ok_or_else(|| usage(SelectorError::Empty.to_string()))
     }
 
     /// The keys of the overrides, each once.
@@ -96,7 +103,7 @@ impl ServerRows {
         };
         let selection = Selection::new(selector, &standing.topology)
             .map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
-        print(&format!("selected: {}\n", selection.counts))?;
+        print(&selected(&selection, &standing.topology))?;
         let mut keys = selection.keys();
         if scope != Scope::Fleet {
             if selector.is_about_nodes() {
@@ -109,6 +116,46 @@ impl ServerRows {
         }
         Ok(keys)
     }
+}
+
+/// What a selector means, row by row, and how many of what.
+fn selected(selection: &Selection, topology: &Topology) -> String {
+    let line = |row: &SelectedRow| {
+        let zones: BTreeSet<_> = row
+            .nodes
+            .iter()
+            .filter_map(|name| topology.nodes().get(name)?.zone.as_ref())
+            .collect();
+        let zones: Vec<_> = zones.into_iter().map(Name::as_str).collect();
+        let written: Vec<_> = row.scopes.iter().map(scope_words).collect();
+        [
+            row.server.to_string(),
+            row.nodes.len().to_string(),
+            zones.join(", "),
+            few(&written),
+        ]
+    };
+    let lines: Vec<_> = selection.rows.iter().map(line).collect();
+    let table = listed(["SELECTED", "NODES", "THEIR ZONES", "WRITTEN FOR"], &lines);
+    format!("{table}selected: {}\n", selection.counts)
+}
+
+fn scope_words(scope: &Scope) -> String {
+    match scope {
+        Scope::Fleet => "all nodes".to_owned(),
+        Scope::Zone(zone) => format!("zone {zone}"),
+        Scope::Node(node) => format!("node {node}"),
+    }
+}
+
+/// The first of them, and how many more.
+fn few(texts: &[String]) -> String {
+    let shown = texts.len().min(SCOPES_SHOWN_MAX);
+    let mut text = texts[..shown].join(", ");
+    if texts.len() > shown {
+        text += &format!(" and {} more", texts.len() - shown);
+    }
+    text
 }
 
 /// What was asked for.

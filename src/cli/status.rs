@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::look::LookArgs;
+use super::selector::{self, SelectorArgs};
 use super::{Exit, Failure, print};
 use crate::config::Flags;
 use crate::domain::view::{View, chatops};
@@ -14,9 +15,8 @@ use crate::domain::view::{View, chatops};
 /// Show what is desired, what was served, and what `HAProxy` has.
 #[derive(Debug, Args)]
 pub(super) struct Status {
-    /// Only servers whose backend/server contains this.
-    #[arg(value_name = "FILTER")]
-    filter: Option<String>,
+    #[command(flatten)]
+    selector: SelectorArgs,
     /// How to print it; chatops is the canary's block for chat.
     #[arg(long, value_enum, default_value_t = Output::Table)]
     output: Output,
@@ -47,13 +47,12 @@ const INTERVAL_MIN: Duration = Duration::from_secs(1);
 
 impl Status {
     pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
+        let selector = self.selector.read()?;
         let look = self.look.open(flags)?;
-        let filter = self.filter.as_deref();
         if let Some(interval) = self.watch {
-            return watch::watch(&look, filter, self.output, interval);
+            return watch::watch(&look, selector.as_ref(), self.output, interval);
         }
-        let view = look.view(filter);
-        matched(&view, filter)?;
+        let view = selector::look(&look, selector.as_ref())?;
         print(&self.output.of(&view))?;
         something(&view)
     }
@@ -75,31 +74,14 @@ pub(super) fn json(value: &impl serde::Serialize) -> String {
     json.expect("strings and numbers always serialise") + "\n"
 }
 
-/// A filter that nothing fits is a slip. What could not be had may have fitted.
-pub(super) fn matched(view: &View, filter: Option<&str>) -> Result<(), Failure> {
-    match filter {
-        Some(filter) if view.rows.is_empty() => {
-            let missing: String = lines(view).collect();
-            let text = format!("no known server contains {filter:?}{missing}");
-            Err(Failure::new(Exit::Usage, text))
-        }
-        Some(_) | None => Ok(()),
-    }
-}
-
 /// Nothing at all is no answer.
 pub(super) fn something(view: &View) -> Result<(), Failure> {
     if view.index.is_some() || !view.rows.is_empty() {
         return Ok(());
     }
-    let missing: String = lines(view).collect();
+    let missing: String = selector::missing(view).collect();
     let text = format!("nothing could be had{missing}");
     Err(Failure::new(Exit::Unreachable, text))
-}
-
-fn lines(view: &View) -> impl Iterator<Item = String> {
-    let missing = view.missing.iter();
-    missing.map(|missing| format!("\n  {}: {}", missing.what, missing.why))
 }
 
 /// A time such as `2m`.

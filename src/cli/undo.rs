@@ -4,11 +4,12 @@ use clap::Args;
 
 use super::history::Records;
 use super::look::LookArgs;
-use super::write::{Manner, WriteArgs};
+use super::write::{Manner, Proposal, WriteArgs};
 use super::{Exit, Failure};
 use crate::config::Flags;
 use crate::domain::change::Edit;
 use crate::domain::history::{Changed, Record};
+use crate::domain::key::DirectiveKey;
 use crate::domain::listing::Listing;
 
 /// Put back what stood before a change. Refused when somebody has changed the same keys since.
@@ -33,7 +34,16 @@ impl Undo {
             ..Manner::default()
         };
         self.write.apply(&look, manner, |standing| {
-            undone(&standing.listing, &parts).map(Into::into)
+            let edits = undone(&standing.listing, &parts)?;
+            let changed = parts.iter().flat_map(|part| &part.changed);
+            Ok(Proposal {
+                edits,
+                keys: changed
+                    .filter_map(|changed| DirectiveKey::parse(&changed.path))
+                    .collect(),
+                undone: parts.iter().flat_map(|part| part.sockets.clone()).collect(),
+                ..Proposal::default()
+            })
         })
     }
 }

@@ -3,9 +3,12 @@
 
 mod checks;
 mod plan;
+mod scope;
+mod sockets;
 mod standing;
 mod ttl;
 mod wait;
+mod writing;
 
 use std::collections::BTreeSet;
 use std::env;
@@ -15,20 +18,26 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
 use self::checks::{Overrides, check_guard, differing, overrides};
+pub(super) use self::plan::shown as listed;
+pub(super) use self::scope::ScopeArgs;
+use self::sockets::Sockets;
 pub(super) use self::standing::Standing;
 pub(super) use self::ttl::TtlArgs;
-use super::ask::{ask, confirm, has_terminal};
-use super::commit::{About, EDIT_OPERATIONS_MAX, Places, trim, write};
+pub(super) use self::writing::Writing;
+use super::announce;
+use super::ask::has_terminal;
+use super::commit::{About, EDIT_OPERATIONS_MAX, trim};
 use super::look::Look;
 use super::{Exit, Failure, print};
 use crate::clock;
 use crate::domain::change::{Edit, applied, parts};
 use crate::domain::directive::{Author, Desired, Directive};
-use crate::domain::key::{DirectiveKey, Scope};
-use crate::domain::name::Name;
-use crate::domain::rails::{self, Consent, Flag, Override, Rail, Verdict, evaluate};
+use crate::domain::key::DirectiveKey;
+use crate::domain::migration::SocketChange;
+use crate::domain::rails::{self, Consent, Flag, Rail, Verdict, evaluate};
+use crate::domain::sentinel::Generation;
 use crate::domain::snapshot::Snapshot;
-use crate::kv::Kv as _;
+use crate::domain::topology::Topology;
 
 /// Who writes, and why.
 #[derive(Debug, Args)]
@@ -50,13 +59,13 @@ pub(super) struct AuthorArgs {
 pub(super) struct WriteArgs {
     #[command(flatten)]
     author: AuthorArgs,
-    /// Knowingly against the guard of the settings; needs --reason.
+    /// Knowingly against the guard of the settings, or while they cannot be read whole; needs --reason.
     #[arg(long, requires = "reason")]
     force: bool,
     /// Show what would be written, and write nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask.
+    /// Do not ask. Without a terminal nobody is asked, and set, clear and undo need it.
     #[arg(long, short)]
     yes: bool,
     /// Wait until every node that polls an affected server was told; at most so long.
@@ -92,17 +101,6 @@ pub(super) struct Manner {
     pub(super) ignores_deploys: bool,
 }
 
-/// For which polls a directive is written.
-#[derive(Debug, Args)]
-pub(super) struct ScopeArgs {
-    /// Only for the polls of the nodes in this zone; the last part of its name is enough (-z b).
-    #[arg(long, short, value_name = "ZONE", conflicts_with = "node")]
-    zone: Option<String>,
-    /// Only for the polls of this node.
-    #[arg(long, value_name = "NODE")]
-    node: Option<String>,
-}
-
 /// One key, and what shall stand there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Change {
@@ -111,18 +109,26 @@ pub(super) struct Change {
     pub(super) directive: Option<Directive>,
 }
 
-/// What is to be written.
-pub(super) struct Proposal {
-    pub(super) edits: Vec<Edit>,
-    /// The id of the change, when its directives have one already.
-    pub(super) change: Option<String>,
+/// What is judged, asked about and written.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    standing: &'a Standing,
+    all: &'a [Vec<Edit>],
+    sockets: &'a Sockets,
+    manner: Manner,
 }
 
-impl From<Vec<Edit>> for Proposal {
-    fn from(edits: Vec<Edit>) -> Self {
-        let change = None;
-        Self { edits, change }
-    }
+/// What is to be written.
+#[derive(Default)]
+pub(super) struct Proposal {
+    pub(super) edits: Vec<Edit>,
+    /// The directives that it is about, whether they change or not: rows that do not follow the
+    /// KV are made to follow them.
+    pub(super) keys: Vec<DirectiveKey>,
+    /// What an undone change has set by stats sockets.
+    pub(super) undone: Vec<SocketChange>,
+    /// The id of the change, when its directives have one already.
+    pub(super) change: Option<String>,
 }
 
 impl Change {
@@ -192,7 +198,7 @@ impl WriteArgs {
         &self,
         look: &Look,
         manner: Manner,
-        changes: impl FnOnce(&Standing) -> Result<Vec<Change>, Failure>,
+        changes: impl Fn(&Standing) -> Result<Vec<Change>, Failure>,
     ) -> Result<(), Failure> {
         self.apply(look, manner, |standing| {
             let mut changes = changes(standing)?;
@@ -207,76 +213,85 @@ impl WriteArgs {
             let change = ids.next();
             Ok(Proposal {
                 edits: differing(&standing.listing, &changes),
+                keys: changes.iter().map(|change| change.key.clone()).collect(),
                 change,
+                ..Proposal::default()
             })
         })
     }
 
-    /// Judges, shows, asks about, writes and reads back what differs.
+    /// Judges, shows, asks about, writes and reads back what differs. When somebody else writes
+    /// meanwhile, it is all proposed and judged anew.
     pub(super) fn apply(
         &self,
         look: &Look,
         manner: Manner,
-        proposal: impl FnOnce(&Standing) -> Result<Proposal, Failure>,
+        proposal: impl Fn(&Standing) -> Result<Proposal, Failure>,
     ) -> Result<(), Failure> {
         let context = &look.context;
         let standing = Standing::of(look)?;
-        let Proposal { edits, change } = proposal(&standing)?;
-        if edits.is_empty() {
-            return print("nothing to change: it is already so\n");
+        let first = proposal(&standing)?;
+        let sockets = Sockets::plan(look, &standing, &first)?;
+        let Proposal { edits, change, .. } = first;
+        if edits.is_empty() && sockets.is_empty() {
+            print("nothing to change: it is already so\n")?;
+            return sockets.outcome(None);
         }
-        let wanted: Vec<_> = edits.iter().filter_map(Edit::directive).collect();
-        check_guard(&standing.snapshot, wanted.iter().map(|(key, d)| (key, d)))?;
-        let all = parts(edits, EDIT_OPERATIONS_MAX);
-        let mut verdict = self.judge(&standing, &all, manner, None)?;
-        for missing in &standing.missing {
-            verdict.warnings.push(missing.clone());
+        let mut all = parts(edits, EDIT_OPERATIONS_MAX);
+        if all.is_empty() {
+            // What is written to sockets alone has its record as well.
+            all.push(Vec::new());
         }
-        let plan = plan::table(&verdict, &standing.topology);
-        let keys: String = all
-            .iter()
-            .map(|part| plan::keys(&context.prefix, part))
-            .collect();
-        print(&format!("{plan}{keys}"))?;
-        let rows = verdict.rows.clone();
-        self.consent(&standing, &all, manner, verdict)?;
+        let mut writing = Writing::new(self, look, manner, all, sockets);
+        writing.agree(&standing)?;
         if self.dry_run {
             return print(DRY_RUN);
         }
-        if manner.asks && !self.yes && has_terminal() {
-            confirm("Write this?")?;
-        }
         let about = self.about(change);
-        let places = Places {
-            prefix: &context.prefix,
-            history: &context.history,
-        };
-        let writing = write(&context.source, &places, &standing.listing, &all, &about);
-        let generation = context.block_on(writing)?;
-        let keep = &standing.snapshot.settings.rails.history;
-        if let Err(error) = context.block_on(trim(&context.source, &context.history, keep)) {
-            super::ask::tell(&format!("note: old history was not taken away: {error}\n"));
-        }
-        read_back(look, &all)?;
+        let written = writing.write(standing, &about, &proposal);
+        let announcing = announce::change(context, &about, &writing, &written);
+        let outcome = written
+            .map_err(Failure::from)
+            .and_then(|generation| self.finish(look, &writing, &about, generation));
+        announcing.finish(context);
+        outcome
+    }
+
+    /// What comes after the writing: sockets are written, it is read back, old history goes, and it is waited for.
+    fn finish(
+        &self,
+        look: &Look,
+        writing: &Writing<'_>,
+        about: &About,
+        generation: Generation,
+    ) -> Result<(), Failure> {
+        let context = &look.context;
+        let by_socket = writing.write_sockets(generation);
         let id = &about.change;
         print(&format!(
             "written to {} as generation {generation}; to take it back: tidegate undo {id}\n",
             context.environment
         ))?;
+        by_socket?;
+        let keep = &writing.read_back()?.rails.history;
+        if let Err(error) = context.block_on(trim(&context.source, &context.history, keep)) {
+            super::ask::tell(&format!("note: old history was not taken away: {error}\n"));
+        }
+        let rows = writing.rows();
+        let by_kv: Vec<_> = rows.iter().filter(|row| !row.by_socket).cloned().collect();
         match self.wait {
-            Some(limit) => wait::converged(look, &rows, generation, limit),
-            None => Ok(()),
+            // Without a row that is known to change, all that poll are waited for.
+            Some(limit) if !by_kv.is_empty() || rows.is_empty() => {
+                wait::converged(look, &by_kv, generation, limit)
+            }
+            Some(_) | None => Ok(()),
         }
     }
 
-    /// Every state that readers may see is judged: between two parts, and at the end.
-    fn judge(
-        &self,
-        standing: &Standing,
-        all: &[Vec<Edit>],
-        manner: Manner,
-        typed: Option<&str>,
-    ) -> Result<Verdict, Failure> {
+    /// Every state that readers may see is judged: between two parts, between the KV and the
+    /// sockets, and at the end.
+    fn judge(&self, asked: &Asked<'_>, typed: Option<&str>) -> Result<Verdict, Failure> {
+        let standing = asked.standing;
         let deploys = standing.deploys();
         let consent = if has_terminal() && !self.yes {
             Consent::Terminal(typed)
@@ -286,65 +301,39 @@ impl WriteArgs {
         let context = rails::Context {
             now: standing.now,
             deploys: &deploys,
-            flags: self.flags(manner),
+            flags: self.flags(asked.manner),
             reason: self.author.reason(),
             consent,
         };
-        let mut last = Verdict::default();
         let mut between = Vec::new();
-        for written in 1..=all.len() {
-            let listing = applied(&standing.listing, all[..written].iter().flatten());
+        let mut judged = |written: usize, topology: &Topology| {
+            let listing = applied(&standing.listing, asked.all[..written].iter().flatten());
             let after = Snapshot::build(&listing)
                 .map_err(|error| Failure::new(Exit::Refused, error.to_string()))?;
-            last = evaluate(&standing.snapshot, &after, &standing.topology, &context);
-            if written < all.len() {
-                // How many rows there are, and why, is asked of the whole.
-                let serves = |refusal: &&rails::Refusal| {
-                    matches!(
-                        refusal.rail,
-                        Rail::Floor | Rail::CanaryAlone | Rail::SecondZone
-                    )
-                };
-                between.extend(last.refusals.iter().filter(serves).cloned());
-            }
+            let verdict = evaluate(&standing.snapshot, &after, topology, &context);
+            // How many rows there are, and why, is asked of the whole.
+            let serves = |refusal: &&rails::Refusal| {
+                matches!(
+                    refusal.rail,
+                    Rail::Floor | Rail::CanaryAlone | Rail::SecondZone
+                )
+            };
+            between.extend(verdict.refusals.iter().filter(serves).cloned());
+            Ok::<_, Failure>(verdict)
+        };
+        for written in 1..asked.all.len() {
+            judged(written, &standing.topology)?;
         }
+        for topology in asked.sockets.on_the_way(&standing.topology) {
+            judged(asked.all.len(), &topology)?;
+        }
+        let mut last = judged(asked.all.len(), &asked.sockets.done(&standing.topology))?;
         for refusal in between {
             if !last.refusals.iter().any(|known| known.rail == refusal.rail) {
                 last.refusals.push(refusal);
             }
         }
         Ok(last)
-    }
-
-    /// Has the sentence typed that a refusal asks for, and fails with what is still refused.
-    fn consent(
-        &self,
-        standing: &Standing,
-        all: &[Vec<Edit>],
-        manner: Manner,
-        mut verdict: Verdict,
-    ) -> Result<(), Failure> {
-        let sentence = |refusal: &rails::Refusal| match &refusal.overridden_by {
-            Some(Override::Sentence(sentence)) => Some(sentence.clone()),
-            Some(Override::Flag(_)) | None => None,
-        };
-        let wanted: Option<Vec<_>> = verdict.refusals.iter().map(sentence).collect();
-        let wanted = wanted.filter(|sentences| !sentences.is_empty());
-        if let Some(sentence) = wanted.and_then(|sentences| sentences.into_iter().next())
-            && has_terminal()
-            && !self.yes
-            && !self.dry_run
-        {
-            let typed = ask(&format!("To do it all the same, type: {sentence}\n> "))?;
-            verdict = self.judge(standing, all, manner, Some(&typed))?;
-        }
-        if verdict.refusals.is_empty() {
-            return Ok(());
-        }
-        Err(Failure::new(
-            Exit::Refused,
-            plan::refusals(&verdict.refusals),
-        ))
     }
 
     const fn overrides(&self) -> Overrides {
@@ -363,6 +352,7 @@ impl WriteArgs {
             (self.canary_alone, Flag::CanaryAlone),
             (self.second_zone, Flag::SecondZone),
             (self.now, Flag::Now),
+            (self.force, Flag::Force),
             (manner.ignores_deploys, Flag::IgnoreDeploymentCheck),
         ];
         given
@@ -379,73 +369,13 @@ impl WriteArgs {
             reason: self.author.reason.clone(),
             command: command_line(),
             trace: trace(),
+            sockets: Vec::new(),
         }
     }
-}
-
-impl ScopeArgs {
-    /// Whether what was given are names at all.
-    pub(super) fn check(&self) -> Result<(), Failure> {
-        for (flag, text) in [("--zone", &self.zone), ("--node", &self.node)] {
-            if let Some(text) = text {
-                name(flag, text)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Where it is written. A zone may be shortened when the zones are known.
-    pub(super) fn within(&self, standing: &Standing) -> Result<Scope, Failure> {
-        match (&self.zone, &self.node) {
-            (Some(zone), _) if standing.topology.zones().is_empty() => {
-                name("--zone", zone).map(Scope::Zone)
-            }
-            (Some(zone), _) => standing
-                .topology
-                .zone_named(zone)
-                .map(Scope::Zone)
-                .map_err(|error| Failure::new(Exit::Usage, format!("--zone: {error}"))),
-            (None, Some(node)) => name("--node", node).map(Scope::Node),
-            (None, None) => Ok(Scope::Fleet),
-        }
-    }
-
-    /// Whether every poll is meant.
-    pub(super) const fn is_fleet(&self) -> bool {
-        self.zone.is_none() && self.node.is_none()
-    }
-}
-
-fn name(flag: &str, text: &str) -> Result<Name, Failure> {
-    Name::parse(text).map_err(|error| Failure::new(Exit::Usage, format!("{flag}: {error}")))
-}
-
-/// What was written stands there; whoever wrote since is named.
-fn read_back(look: &Look, all: &[Vec<Edit>]) -> Result<(), Failure> {
-    let context = &look.context;
-    let listing = context.block_on(context.source.list(&context.prefix))?;
-    let other = |edit: &&Edit| {
-        let stands = listing.entries.get(&edit.path).map(|entry| &entry.value);
-        stands != edit.after.as_ref()
-    };
-    let others: Vec<_> = all
-        .iter()
-        .flatten()
-        .filter(other)
-        .map(|edit| edit.path.as_str())
-        .collect();
-    if others.is_empty() {
-        return Ok(());
-    }
-    let text = format!(
-        "it is written, and somebody has changed {} since",
-        others.join(", ")
-    );
-    Err(Failure::new(Exit::Conflict, text))
 }
 
 /// The command as it was called, for the history. No flag takes a secret.
-fn command_line() -> String {
+pub(super) fn command_line() -> String {
     let mut words = env::args_os().map(|word| word.to_string_lossy().into_owned());
     let program = words.next().unwrap_or_default();
     let program = program.rsplit('/').next().unwrap_or_default().to_owned();
@@ -457,7 +387,7 @@ fn command_line() -> String {
 }
 
 /// W3C trace context of who called, if it is one.
-fn trace() -> Option<String> {
+pub(super) fn trace() -> Option<String> {
     let text = env::var("TRACEPARENT").ok()?;
     let form = [2, 32, 16, 2];
     let parts: Vec<_> = text.split('-').collect();

@@ -1,5 +1,6 @@
 //! From texts to a configuration: each value by itself, then what must hold between them.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,12 +8,13 @@ use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
+use super::environments::Environments;
 use super::errors::{ConfigError, ConfigErrors, Origin};
 use super::layers::{Given, gather};
 use super::settings::{Default, Kind, SETTINGS, SLOT_BYTES_MAX, Setting};
 use super::{
-    AgentConfig, Config, HttpConfig, LogConfig, LogFormat, ObserveConfig, PeerAddress, Role,
-    Sources, observe, peers,
+    AgentConfig, Config, HttpConfig, LogConfig, LogFormat, ObserveConfig, PeerAddress, Receiver,
+    Role, Sources, announce, environments, observe, peers,
 };
 use crate::domain::key::Prefix;
 use crate::domain::name::Name;
@@ -48,8 +50,8 @@ struct Loader {
 impl Loader {
     /// Every setting is looked at before the first missing one ends it.
     fn config(&mut self) -> Option<Config> {
-        let environment = self.pick("environment", name);
-        let root = self.pick("root", root);
+        let environments = self.pick("environments", environments::names);
+        let (environment, root) = self.place(environments.as_ref()).unzip();
         let kv = self.pick("kv", kv);
         let login = LoginSettings {
             method: self.pick("consul.login_method", auth_method),
@@ -68,6 +70,8 @@ impl Loader {
         let connections_max = self.pick("agent.connections_max", count);
         let http_listen = self.pick("http.listen", address);
         let observe = self.observe();
+        let migration = self.migration(environments.as_ref(), &observe);
+        let announce = self.announce();
         let format = self.pick("log.format", log_format);
         let level = self.pick("log.level", filter);
         let standalone = self.check_standalone(kv.as_ref(), standalone);
@@ -99,6 +103,8 @@ impl Loader {
                 listen: http_listen?,
             },
             observe,
+            migration,
+            announce,
             log: LogConfig {
                 format: format?,
                 level: level?,
@@ -107,12 +113,52 @@ impl Loader {
         })
     }
 
+    /// The environment by its own name, and the root that it stands below.
+    fn place(&mut self, environments: Option<&Environments>) -> Option<(Name, String)> {
+        let called = self.pick("environment", name);
+        let mut roots = self.pick("environment_roots", environments::roots);
+        let root = self.pick("root", root);
+        let environments = environments?;
+        let strangers = roots.iter().flat_map(BTreeMap::keys);
+        if let Some(stranger) = strangers.into_iter().find(|name| !environments.has(name)) {
+            let text = format!("{stranger} is the name of no environment: {environments}");
+            self.refuse("environment_roots", text);
+        }
+        let environment = self.named("environment", &called?, environments)?;
+        let own = roots.as_mut().and_then(|roots| roots.remove(&environment));
+        let root = match self.origin("root") {
+            Origin::Flag(_) | Origin::Variable(_) => root,
+            Origin::File { .. } | Origin::Default => own.or(root),
+        };
+        Some((environment, root?))
+    }
+
+    /// The environment that is called so.
+    fn named(&mut self, key: &str, called: &Name, known: &Environments) -> Option<Name> {
+        let found = known.named(called).cloned();
+        if found.is_none() {
+            let text = format!(
+                "{called} is no environment: {known}; others are named in the setting environments"
+            );
+            self.refuse(key, text);
+        }
+        found
+    }
+
+    fn migration(&mut self, known: Option<&Environments>, observe: &ObserveConfig) -> Option<Name> {
+        let called = self.pick("migration.environment", name)?;
+        if observe.stats.is_empty() {
+            let text = "observe.stats names no socket that could be written to";
+            self.refuse("migration.environment", text.to_owned());
+        }
+        self.named("migration.environment", &called, known?)
+    }
+
     fn observe(&mut self) -> ObserveConfig {
         let url = self.pick("observe.prometheus", observe::prometheus);
         let matchers = self.pick("observe.prometheus_matchers", observe::matchers);
         let node_label = self.pick("observe.node_label", observe::label);
         let stats = self.pick("observe.stats", observe::stats);
-        let roles = self.pick("observe.roles", observe::roles);
         ObserveConfig {
             prometheus: url.map(|url| PrometheusSource {
                 url,
@@ -120,8 +166,28 @@ impl Loader {
                 node_label,
             }),
             stats: stats.unwrap_or_default(),
-            roles: roles.unwrap_or_default(),
         }
+    }
+
+    fn announce(&mut self) -> Vec<Receiver> {
+        let urls = self.pick("announce.urls", announce::urls);
+        let token_files = self.pick("announce.token_files", announce::token_files);
+        let chat = self.pick("announce.chat", peers::slots).unwrap_or_default();
+        let is_wrong = self
+            .errors
+            .iter()
+            .any(|error| error.is_about("announce.urls"));
+        let receivers = announce::receivers(
+            urls.unwrap_or_default(),
+            &token_files.unwrap_or_default(),
+            &chat,
+        );
+        receivers.unwrap_or_else(|(key, text)| {
+            if !is_wrong {
+                self.refuse(key, text);
+            }
+            Vec::new()
+        })
     }
 
     /// Reads every value of a setting; the first one counts.
@@ -256,7 +322,7 @@ fn name(_: &Setting, text: &str) -> Result<Name, String> {
     Name::parse(text).map_err(|error| error.to_string())
 }
 
-fn root(_: &Setting, text: &str) -> Result<String, String> {
+pub(super) fn root(_: &Setting, text: &str) -> Result<String, String> {
     Prefix::new(text, "any")
         .map(|_| text.to_owned())
         .map_err(|error| format!("every segment of the path is a name, but {error}"))

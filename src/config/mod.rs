@@ -17,12 +17,15 @@ use crate::domain::name::Name;
 use crate::domain::sentinel::SCHEMA;
 
 pub use crate::kv::source::{KvSource, LoginSettings};
+pub use announce::{Form, Receiver, ReceiverAddress, url as announce_url};
 pub use errors::{ConfigError, ConfigErrors, Origin};
 pub use flags::Flags;
 pub use layers::{FILE_BYTES_MAX, Given};
-pub use observe::{ObserveConfig, Roles};
+pub use observe::ObserveConfig;
 pub use peers::replica_url;
 
+mod announce;
+mod environments;
 mod errors;
 mod flags;
 mod layers;
@@ -68,6 +71,10 @@ pub struct Config {
     pub http: HttpConfig,
     /// Where `HAProxy`'s own word comes from.
     pub observe: ObserveConfig,
+    /// The environment whose nodes have the sockets of `observe.stats`, when these are written to.
+    pub migration: Option<Name>,
+    /// Whom the writing commands tell of every change.
+    pub announce: Vec<Receiver>,
     /// What is logged, and how.
     pub log: LogConfig,
     /// Which value counts for each setting and where it came from, in the settings' order.

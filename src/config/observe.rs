@@ -9,8 +9,6 @@ use crate::haproxy::socket::StatsAddress;
 
 /// The most stats sockets: a large site has 80 nodes.
 const SOCKETS_MAX: usize = 1_024;
-/// The most roles of nodes.
-const ROLES_MAX: usize = 64;
 /// The longest text of matchers, in bytes.
 const MATCHERS_BYTES_MAX: usize = 1_024;
 
@@ -21,25 +19,6 @@ pub struct ObserveConfig {
     pub prometheus: Option<PrometheusSource>,
     /// Stats sockets by node.
     pub stats: BTreeMap<Name, StatsAddress>,
-    /// What nodes are for.
-    pub roles: Roles,
-}
-
-/// What nodes are for, by how their names begin: `main` by `haproxy-main-`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Roles(Vec<(Name, String)>);
-
-impl Roles {
-    /// The role of a node: of several that fit, the one whose text is the longest. `None` when
-    /// nobody says.
-    #[must_use]
-    pub fn of(&self, node: &Name) -> Option<&Name> {
-        let fitting = self.0.iter();
-        let fitting = fitting.filter(|(_, begin)| node.as_str().starts_with(begin.as_str()));
-        fitting
-            .max_by_key(|(_, begin)| begin.len())
-            .map(|(role, _)| role)
-    }
 }
 
 /// `http://host:port` or `https://host/path`, without what stands behind a `?`. A secret in it
@@ -47,20 +26,27 @@ impl Roles {
 pub(super) fn prometheus(_: &Setting, text: &str) -> Result<String, String> {
     // What stands before an @ may be a password.
     let shown = text.rsplit_once('@').map_or(text, |(_, host)| host);
-    let wrong = |why: &str| Err(format!("{shown:?} {why}; write http://HOST:PORT"));
+    web_address(text, &['?', '#', '@'])
+        .map(|text| text.trim_end_matches('/').to_owned())
+        .map_err(|why| format!("{shown:?} {why}; write http://HOST:PORT"))
+}
+
+/// `http://host...` or `https://host...` without any of these characters. The error does not repeat
+/// the text.
+pub(super) fn web_address<'a>(text: &'a str, without: &[char]) -> Result<&'a str, &'static str> {
     let rest = text
         .strip_prefix("http://")
         .or_else(|| text.strip_prefix("https://"));
     let Some(rest) = rest else {
-        return wrong("begins with neither http:// nor https://");
+        return Err("begins with neither http:// nor https://");
     };
-    if rest.contains(['?', '#', '@']) || rest.contains(char::is_whitespace) {
-        return wrong("has more than a host, a port and a path");
+    if rest.contains(without) || rest.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err("has more than a host, a port and a path");
     }
-    if rest.is_empty() || rest.starts_with(['/', ':']) {
-        return wrong("names no host");
+    if rest.is_empty() || rest.starts_with(['/', ':', '?']) {
+        return Err("names no host");
     }
-    Ok(text.trim_end_matches('/').to_owned())
+    Ok(text)
 }
 
 /// What stands within the braces of a series. Prometheus itself checks the rest.
@@ -102,20 +88,7 @@ pub(super) fn stats(_: &Setting, text: &str) -> Result<BTreeMap<Name, StatsAddre
     Ok(all)
 }
 
-/// `main=haproxy-main-,ci=haproxy-ci-`; a role may have several texts.
-pub(super) fn roles(_: &Setting, text: &str) -> Result<Roles, String> {
-    let mut roles = Vec::new();
-    for (role, begin) in pairs(text, "main=haproxy-main-")? {
-        Name::parse(begin).map_err(|error| format!("{begin:?} begins no node's name: {error}"))?;
-        roles.push((role, begin.to_owned()));
-    }
-    if roles.len() > ROLES_MAX {
-        return Err(format!("{} given; {ROLES_MAX} are allowed", roles.len()));
-    }
-    Ok(Roles(roles))
-}
-
-fn pairs<'a>(text: &'a str, example: &str) -> Result<Vec<(Name, &'a str)>, String> {
+pub(super) fn pairs<'a>(text: &'a str, example: &str) -> Result<Vec<(Name, &'a str)>, String> {
     let pair = |pair: &'a str| {
         let (name, value) = pair
             .split_once('=')
@@ -125,25 +98,4 @@ fn pairs<'a>(text: &'a str, example: &str) -> Result<Vec<(Name, &'a str)>, Strin
         Ok((name, value.trim()))
     };
     text.split(',').map(str::trim).map(pair).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_node_has_the_role_of_the_longest_text_that_its_name_begins_with() {
-        let setting = &super::super::settings::SETTINGS[0];
-        let text = "main=haproxy-, ci=haproxy-ci-, ci=runner-";
-        let roles = roles(setting, text).unwrap();
-        for (node, role) in [
-            ("haproxy-main-01", Some("main")),
-            ("haproxy-ci-01", Some("ci")),
-            ("runner-1", Some("ci")),
-            ("lb-1", None),
-        ] {
-            let node = Name::parse(node).unwrap();
-            assert_eq!(roles.of(&node).map(Name::as_str), role, "{node}");
-        }
-    }
 }

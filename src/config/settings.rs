@@ -69,7 +69,7 @@ pub enum Kind {
 pub const SLOT_BYTES_MAX: usize = 32;
 
 /// All settings, in the order of the documentation.
-pub const SETTINGS: [Setting; 24] = [
+pub const SETTINGS: [Setting; 29] = [
     Setting {
         key: "environment",
         flag: "env",
@@ -77,7 +77,28 @@ pub const SETTINGS: [Setting; 24] = [
         value_name: "NAME",
         default: Default::Required,
         kind: Kind::Text,
-        doc: "The environment: what is kept below <root>/<environment>/.",
+        doc: "The environment, by its name or another one of environments: what is kept below \
+              <root>/<environment>/.",
+    },
+    Setting {
+        key: "environments",
+        flag: "environments",
+        variable: "TIDEGATE_ENVIRONMENTS",
+        value_name: "NAME=OTHERS",
+        default: Default::Text("gprd=production,gstg=staging"),
+        kind: Kind::Pairs,
+        doc: "The environments that there are, each with the other names that people call it by, \
+              with spaces between them, or none.",
+    },
+    Setting {
+        key: "environment_roots",
+        flag: "environment-roots",
+        variable: "TIDEGATE_ENVIRONMENT_ROOTS",
+        value_name: "NAME=PATH",
+        default: Default::Implied("none: all stand below root"),
+        kind: Kind::Pairs,
+        doc: "The KV paths of environments that stand below another one than root. A root given as \
+              a flag or a variable counts before it.",
     },
     Setting {
         key: "root",
@@ -283,13 +304,43 @@ pub const SETTINGS: [Setting; 24] = [
         doc: "The stats socket of a node: unix:/PATH or HOST:PORT.",
     },
     Setting {
-        key: "observe.roles",
-        flag: "role",
-        variable: "TIDEGATE_OBSERVE_ROLES",
-        value_name: "ROLE=BEGIN",
+        key: "migration.environment",
+        flag: "migration-environment",
+        variable: "TIDEGATE_MIGRATION_ENVIRONMENT",
+        value_name: "NAME",
+        default: Default::Implied("nothing is written to stats sockets"),
+        kind: Kind::Text,
+        doc: "While nodes are being enrolled: the environment whose nodes have the sockets of \
+              observe.stats. The commands write its rows that do not ask an agent to these \
+              sockets (level admin).",
+    },
+    Setting {
+        key: "announce.urls",
+        flag: "announce-url",
+        variable: "TIDEGATE_ANNOUNCE_URLS",
+        value_name: "NAME=URL",
+        default: Default::Implied("nobody is told"),
+        kind: Kind::Pairs,
+        doc: "Who is told of every change that a command wrote, by a POST: an index of events, a \
+              chat. A URL that is a secret itself stands in a file: NAME=file:/PATH.",
+    },
+    Setting {
+        key: "announce.token_files",
+        flag: "announce-token-file",
+        variable: "TIDEGATE_ANNOUNCE_TOKEN_FILES",
+        value_name: "NAME=PATH",
         default: Default::Implied("none"),
         kind: Kind::Pairs,
-        doc: "What nodes are for, by how their names begin, such as main=haproxy-main-.",
+        doc: "A file that holds the token which one of them is shown (Authorization: Bearer).",
+    },
+    Setting {
+        key: "announce.chat",
+        flag: "announce-chat",
+        variable: "TIDEGATE_ANNOUNCE_CHAT",
+        value_name: "NAME",
+        default: Default::Implied("none"),
+        kind: Kind::List,
+        doc: "Which of them are chats: they get {\"text\": ...} instead of the whole announcement.",
     },
     Setting {
         key: "log.format",
@@ -357,7 +408,8 @@ mod tests {
             // A flag is given once for each peer; commands have the words of their tables.
             let flag = match name {
                 "peers" => "peer",
-                "observe.roles" => "role",
+                "announce.urls" => "announce.url",
+                "announce.token_files" => "announce.token_file",
                 name => name
                     .strip_prefix("observe.")
                     .or_else(|| name.strip_prefix("consul."))

@@ -61,6 +61,8 @@ fn every_setting_can_stand_in_the_file() {
     let file = "
         environment = 'gstg'
         root = 'infra/lb'
+        environments = { gprd = 'production', gstg = 'staging' }
+        environment_roots = { gprd = 'elsewhere' }
         kv = 'consul'
         slot = 'b'
         assume_gone = ['c']
@@ -88,8 +90,15 @@ fn every_setting_can_stand_in_the_file() {
         [observe.stats]
         lb-1 = 'unix:/run/haproxy/admin.sock'
         lb-2 = '10.0.0.2:9999'
-        [observe.roles]
-        main = 'lb-'
+        [migration]
+        environment = 'staging'
+        [announce]
+        chat = ['chat']
+        [announce.urls]
+        events = 'https://events.example.org/changes?k=v'
+        chat = 'file:/run/chat'
+        [announce.token_files]
+        events = '/run/token'
         [log]
         format = 'json'
         level = 'info,tidegate::watch=debug'
@@ -112,13 +121,24 @@ fn every_setting_can_stand_in_the_file() {
     assert_eq!(prometheus.matchers, "env=\"gprd\",type=\"haproxy\"");
     let sockets: Vec<_> = observe.stats.values().map(ToString::to_string).collect();
     assert_eq!(sockets, ["unix:/run/haproxy/admin.sock", "10.0.0.2:9999"]);
-    let role = observe.roles.of(&Name::parse("lb-9").unwrap());
-    assert_eq!(role.map(Name::as_str), Some("main"));
+    expect_receivers(&config.announce);
+    assert_eq!(config.migration, Some(config.environment.clone()));
     // All but standalone, which is the other possibility.
     assert_eq!(config.given.len(), settings::SETTINGS.len() - 1);
     for given in &config.given {
         assert!(matches!(given.origin, Origin::File { .. }), "{given:?}");
     }
+}
+
+fn expect_receivers(all: &[Receiver]) {
+    let [chat, events] = all else {
+        panic!("{all:?}");
+    };
+    let file = ReceiverAddress::File("/run/chat".into());
+    assert_eq!((&chat.address, chat.form), (&file, Form::Chat));
+    let url = ReceiverAddress::Url("https://events.example.org/changes?k=v".to_owned());
+    assert_eq!((&events.address, events.form), (&url, Form::Json));
+    assert_eq!(events.token_file.as_deref(), Some("/run/token".as_ref()));
 }
 
 #[test]
@@ -446,7 +466,7 @@ fn a_file_that_cannot_be_read_is_an_error_with_its_line() {
         assert!(errors.starts_with(place), "{errors}");
     }
     let large = vec![b'#'; FILE_BYTES_MAX + 1];
-    let errors = load(&large, &[("environment", "g"), ("kv", "dir:x")], &[]).unwrap_err();
+    let errors = load(&large, &[("environment", "gprd"), ("kv", "dir:x")], &[]).unwrap_err();
     assert_eq!(errors, "tidegate.toml:1: larger than 65536 bytes");
 }
 
@@ -460,10 +480,11 @@ proptest! {
     fn any_text_near_a_file_is_read_or_refused(
         file in "((agent|http|log|slot|kv|\\[agent\\]|\\[\\[log\\]\\]|'a'|\"\\PC{0,3}\"|=|\\.|\n|[0-9]{1,3}|\\{|\\}|,|true|#) ?){0,40}",
     ) {
-        if let Err(errors) = load(file.as_bytes(), &[("environment", "g")], &[]) {
+        if let Err(errors) = load(file.as_bytes(), &[("environment", "gprd")], &[]) {
             prop_assert!(!errors.is_empty());
         }
     }
 }
 
+mod environments;
 mod observe;

@@ -21,6 +21,7 @@ pub const TEXT_BYTES_MAX: usize = 1_024;
 
 /// Other fields are let pass: a pipeline may note there what it needs.
 #[derive(Serialize, Deserialize)]
+#[serde(expecting = "an object")]
 struct Wire {
     active: bool,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::change::Edit;
 use super::key::Prefix;
+use super::migration::SocketChange;
 use super::name::NameError;
+
+mod difference;
+
+pub use self::difference::{Difference, Differences, Since, no_change};
 
 /// What one transaction changed, who did it, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +37,10 @@ pub struct Record {
     pub part: Option<Part>,
     /// The keys that changed.
     pub changed: Vec<Changed>,
+    /// The rows that are written by stats sockets after this record: noted first, so that they can
+    /// be put back whatever becomes of the command.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sockets: Vec<SocketChange>,
 }
 
 /// A part of a change.
@@ -154,6 +163,7 @@ pub fn prefix(root: &str, environment: &str) -> Result<Prefix, NameError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::migration::{Mode, SocketState};
     use proptest::prelude::*;
 
     fn record(before: Option<Vec<u8>>, after: Option<Vec<u8>>) -> Record {
@@ -171,6 +181,18 @@ mod tests {
                 path: "canary-state".to_owned(),
                 before: before.map(value),
                 after: after.map(value),
+            }],
+            sockets: vec![SocketChange {
+                node: crate::domain::name::Name::parse("lb-3").unwrap(),
+                server: crate::domain::name::ServerId::parse("web/a").unwrap(),
+                before: SocketState {
+                    state: Mode::Ready,
+                    weight: 40,
+                },
+                after: SocketState {
+                    state: Mode::Drain,
+                    weight: 40,
+                },
             }],
         }
     }

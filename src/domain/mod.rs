@@ -4,6 +4,7 @@
 //! listing, asked the same question at the same moment, give the same answer.
 
 pub mod acceptance;
+pub mod announcement;
 pub mod answer;
 pub mod authority;
 pub mod board;
@@ -20,6 +21,7 @@ pub mod history;
 pub mod key;
 pub mod listing;
 pub mod memory;
+pub mod migration;
 pub mod name;
 pub mod observed;
 pub mod peer_token;

@@ -80,6 +80,8 @@ pub enum Flag {
     SecondZone,
     /// `--now`.
     Now,
+    /// `--force`, which passes the guard of the settings too.
+    Force,
     /// `--ignore-deployment-check`, known from the command of old; it needs no reason.
     IgnoreDeploymentCheck,
 }
@@ -149,6 +151,8 @@ pub struct PlanRow {
     pub nodes: Vec<Name>,
     /// Which they are: `all 60 nodes`, `zone us-east1-b (20 nodes)`, `nodes lb-1, lb-2`.
     pub scope: String,
+    /// Whether it is written by their stats sockets: it does not follow the KV there.
+    pub by_socket: bool,
     /// What they are told now.
     pub now: Answer,
     /// What they will be told.
@@ -214,6 +218,7 @@ impl Flag {
             Self::CanaryAlone => "--canary-alone",
             Self::SecondZone => "--second-zone",
             Self::Now => "--now",
+            Self::Force => "--force",
             Self::IgnoreDeploymentCheck => "--ignore-deployment-check",
         }
     }
@@ -222,7 +227,7 @@ impl Flag {
     #[must_use]
     pub const fn needs_reason(self) -> bool {
         match self {
-            Self::BelowFloor | Self::CanaryAlone | Self::SecondZone => true,
+            Self::BelowFloor | Self::CanaryAlone | Self::SecondZone | Self::Force => true,
             Self::Now | Self::IgnoreDeploymentCheck => false,
         }
     }

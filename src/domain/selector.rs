@@ -19,12 +19,15 @@ use std::fmt;
 use regex::{Regex, RegexBuilder};
 use thiserror::Error;
 
-use super::name::{Name, ServerId};
-use super::settings::Row;
+use super::name::Name;
 
+mod keys;
+mod matcher;
 mod selection;
 
-pub use self::selection::{Selection, SelectionError};
+pub use self::keys::KeyMatcher;
+pub use self::matcher::Matcher;
+pub use self::selection::{SelectedRow, Selection, SelectionError};
 
 /// A selector, read.
 #[derive(Debug, Clone)]
@@ -94,17 +97,6 @@ struct Term {
     pattern: Regex,
 }
 
-/// What selectors look at: a row, on one LB node where that is known.
-#[derive(Debug, Clone, Copy)]
-pub struct Candidate<'a> {
-    /// The server.
-    pub server: &'a ServerId,
-    /// How it stands.
-    pub row: &'a Row,
-    /// The node, with its zone and role.
-    pub node: Option<CandidateNode<'a>>,
-}
-
 /// An LB node that a selector looks at.
 #[derive(Debug, Clone, Copy)]
 pub struct CandidateNode<'a> {
@@ -142,46 +134,16 @@ impl Selector {
         Ok(selector)
     }
 
-    /// Whether a row is selected, on its node. Zones are matched whole; [`Selection::new`] knows
-    /// all zones, and matches their last parts too.
+    /// Whether it has more than words.
     #[must_use]
-    pub fn matches(&self, candidate: &Candidate<'_>) -> bool {
-        self.matches_server(candidate.server, candidate.row)
-            && candidate.node.map_or_else(
-                || !self.is_about_nodes(),
-                |node| self.matches_node(&node, |term, zone| term.pattern.is_match(zone)),
-            )
+    pub fn has_tags(&self) -> bool {
+        !self.terms.is_empty()
     }
 
     /// Whether it keeps to some LB nodes.
     #[must_use]
     pub fn is_about_nodes(&self) -> bool {
         self.terms.iter().any(|term| term.tag.is_about_nodes())
-    }
-
-    fn matches_server(&self, server: &ServerId, row: &Row) -> bool {
-        let text = server.as_str();
-        let (backend, name) = server.parts();
-        let term = |term: &Term| match term.tag {
-            Tag::Backend => term.pattern.is_match(backend),
-            Tag::Server => term.pattern.is_match(name),
-            Tag::Group => row.groups.iter().any(|g| term.pattern.is_match(g.as_str())),
-            Tag::Zone | Tag::Node | Tag::Role => true,
-        };
-        let word = |word: &String| text.contains(word.as_str());
-        (self.words.is_empty() || self.words.iter().any(word)) && self.terms.iter().all(term)
-    }
-
-    fn matches_node(&self, node: &CandidateNode<'_>, zone: impl Fn(&Term, &str) -> bool) -> bool {
-        let named = |term: &Term, name: Option<&Name>| {
-            name.is_some_and(|name| term.pattern.is_match(name.as_str()))
-        };
-        self.terms.iter().all(|term| match term.tag {
-            Tag::Backend | Tag::Server | Tag::Group => true,
-            Tag::Zone => node.zone.is_some_and(|name| zone(term, name.as_str())),
-            Tag::Node => named(term, Some(node.name)),
-            Tag::Role => named(term, node.role),
-        })
     }
 }
 

@@ -46,6 +46,7 @@ pub enum SentinelError {
 /// Other fields are let pass: a later version may add one, and every reader of this one would
 /// fall silent.
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct Wire {
     schema: u64,
     epoch: u64,

@@ -31,8 +31,7 @@ pub struct Settings {
     pub nodes: BTreeMap<Name, NodeSettings>,
     /// What the commands refuse.
     pub rails: RailSettings,
-    /// What cannot be read beside the guard, for the person who wrote it: these parts are as if
-    /// they were not there.
+    /// What cannot be read, for the person who wrote it: these parts are as if they were not there.
     pub faults: Vec<String>,
 }
 

@@ -25,7 +25,8 @@ pub struct Snapshot {
     pub index: u64,
     /// How far its history is.
     pub generation: Generation,
-    /// The settings; default where they are missing or cannot be read.
+    /// The settings; default where they are missing or cannot be read. The latter is a fault of
+    /// theirs.
     pub settings: Settings,
     /// What is wrong with single keys, in the order of the keys.
     pub problems: Vec<Problem>,
@@ -276,7 +277,11 @@ impl Snapshot {
             // The guard is off then. To freeze every drain instead would open drained servers at
             // the next reload: the worse of two wrongs.
             Err(error) => {
-                let text = format!("cannot be read, so the guard is off: {error}");
+                let text = format!(
+                    "cannot be read, so the guard is off and the commands write nothing until it \
+                     is mended: {error}"
+                );
+                self.settings.faults.push(error);
                 self.problem(ProblemKind::Settings, SETTINGS, text);
             }
         }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::acceptance::PolledRow;
+use super::answer::Answer;
 use super::name::{Name, ServerId};
 use super::settings::{NodeSettings, Row, Settings};
 
@@ -37,6 +38,32 @@ pub struct Node {
     pub also: Arc<BTreeSet<ServerId>>,
     /// The rows that it sees down.
     pub down: Arc<BTreeSet<ServerId>>,
+    /// The rows that do not follow the KV there.
+    pub held: Arc<BTreeMap<ServerId, Held>>,
+}
+
+/// What a row is that does not follow the KV: as its node shows it, until its socket is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Held {
+    /// What it is.
+    pub now: Answer,
+    /// What it is with the write that is looked at.
+    pub next: Answer,
+}
+
+/// A row that its node shows, and that does not follow the KV there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfollowed {
+    /// The node.
+    pub node: Name,
+    /// The server.
+    pub server: ServerId,
+    /// How it stands there.
+    pub placement: Placement,
+    /// Its groups, where no settings say them.
+    pub groups: Vec<Name>,
+    /// What it is now.
+    pub now: Answer,
 }
 
 /// How a server stands in a backend of one node.
@@ -176,6 +203,67 @@ impl Topology {
         self
     }
 
+    /// Adds the rows that do not follow the KV, as their nodes show them. Where no settings name the
+    /// node or the row, they stand as they are shown.
+    #[must_use]
+    pub fn with_unfollowed(mut self, rows: &[Unfollowed], as_of: Option<Timestamp>) -> Self {
+        for row in rows {
+            if !self.describes(&row.server) {
+                let described = Row {
+                    groups: row.groups.clone(),
+                    weight: row.placement.weight,
+                    ..Row::default()
+                };
+                self.rows.insert(row.server.clone(), described);
+                self.beyond.insert(row.server.clone(), SourceKind::Observed);
+            }
+            let new = || Node {
+                rows: Some(Arc::default()),
+                ..Node::default()
+            };
+            let node = self.nodes.entry(row.node.clone()).or_insert_with(new);
+            match &mut node.rows {
+                Some(rows) => {
+                    Arc::make_mut(rows).insert(row.server.clone(), row.placement);
+                }
+                None if self.beyond.contains_key(&row.server) => {
+                    Arc::make_mut(&mut node.also).insert(row.server.clone());
+                }
+                None => {}
+            }
+            let held = Held {
+                now: row.now,
+                next: row.now,
+            };
+            Arc::make_mut(&mut node.held).insert(row.server.clone(), held);
+        }
+        self.note(SourceKind::Observed, as_of);
+        self
+    }
+
+    /// The same with such rows written to.
+    #[must_use]
+    pub fn with_held<'a>(
+        &self,
+        written: impl IntoIterator<Item = (&'a Name, &'a ServerId, Answer)>,
+    ) -> Self {
+        let mut after = self.clone();
+        for (node, server, next) in written {
+            let held = after.nodes.get_mut(node).map(|node| &mut node.held);
+            if let Some(held) = held.and_then(|held| Arc::make_mut(held).get_mut(server)) {
+                held.next = next;
+            }
+        }
+        after
+    }
+
+    /// The rows that are written to where they do not follow the KV.
+    pub fn written(&self) -> impl Iterator<Item = &ServerId> {
+        let held = self.nodes.values().flat_map(|node| node.held.iter());
+        held.filter(|(_, held)| held.now != held.next)
+            .map(|(server, _)| server)
+    }
+
     /// Adds what HAProxy shows of itself. Rows and nodes that are not known are not added.
     #[must_use]
     pub fn with_observed(mut self, seen: &[Observation], as_of: Option<Timestamp>) -> Self {
@@ -296,8 +384,8 @@ impl Topology {
         here.then(|| Placement::of(row, node))
     }
 
-    /// The nodes, those together that have the same rows placed the same and see the same ones
-    /// down. Thousands of rows on many nodes are a few kinds of nodes.
+    /// The nodes, those together that have the same rows placed the same, and see and hold the
+    /// same ones. Thousands of rows on many nodes are a few kinds of nodes.
     #[must_use]
     pub fn kinds(&self) -> Vec<Kind<'_>> {
         type Key<'a> = (
@@ -305,6 +393,7 @@ impl Topology {
             Option<&'a Name>,
             Option<&'a BTreeMap<ServerId, Placement>>,
             [&'a BTreeSet<ServerId>; 2],
+            &'a BTreeMap<ServerId, Held>,
         );
         let mut kinds: BTreeMap<Key<'_>, Kind<'_>> = BTreeMap::new();
         for (name, node) in &self.nodes {
@@ -314,6 +403,7 @@ impl Topology {
                 node.role.as_ref(),
                 node.rows.as_deref(),
                 [&*node.also, &*node.down],
+                &*node.held,
             );
             let nodes = Vec::new();
             let kind = kinds.entry(key).or_insert(Kind { zone, node, nodes });
@@ -353,7 +443,7 @@ impl fmt::Display for Topology {
             let comma = if i == 0 { "" } else { ", " };
             write!(f, "{comma}{}", source.kind.as_str())?;
             if let Some(as_of) = source.as_of {
-                write!(f, " as of {as_of}")?;
+                write!(f, " as of {as_of:.0}")?;
             }
         }
         Ok(())

@@ -6,6 +6,7 @@
 
 pub use self::changes::changes;
 pub use self::chatops::chatops;
+pub use self::differences::Differences;
 pub use self::gate::Gate;
 pub use self::precheck::{Precheck, Stage};
 pub use self::row::{Desired, Groups, Row, Served, UNKNOWN};
@@ -20,6 +21,7 @@ use super::fleet::{Judge, Merged};
 use super::key::CANARY;
 use super::name::{Name, ServerId};
 use super::observed::{Missing, Observation};
+use super::selector::{CandidateNode, Matcher, SelectionError, Selector};
 use super::settings::Settings;
 use super::snapshot::Snapshot;
 
@@ -37,10 +39,6 @@ pub struct Parts<'a> {
     pub observation: Observation,
     /// What else could not be had.
     pub missing: Vec<Missing>,
-    /// What a node is for.
-    pub role: &'a dyn Fn(&Name) -> Option<Name>,
-    /// Only servers whose `backend/server` contains this.
-    pub filter: Option<&'a str>,
     /// The moment.
     pub now: Timestamp,
 }
@@ -67,6 +65,9 @@ pub struct View {
     pub splits: Vec<Split>,
     /// Known servers that no node has.
     pub nowhere: Vec<ServerId>,
+    /// The groups of every server, as far as they are known: what selectors look at.
+    #[serde(skip)]
+    pub groups: BTreeMap<ServerId, Vec<Name>>,
     /// Backends as `HAProxy` has them.
     pub backends: Vec<Backend>,
     /// One server of one node each, by server.
@@ -124,17 +125,16 @@ impl View {
         let fleet_nodes = parts.fleet.into_iter().flat_map(|fleet| fleet.nodes.keys());
         let observation = parts.observation.clone().with_names_of(fleet_nodes);
         let joiner = row::Joiner::new(&parts, &observation);
-        let all = joiner.rows();
-        let backends = backends(&observation, &all);
-        let known: BTreeSet<_> = all.iter().map(|row| row.server.clone()).collect();
-        let fits = |id: &ServerId| parts.filter.is_none_or(|part| id.as_str().contains(part));
+        let rows = joiner.rows();
+        let backends = backends(&observation, &rows);
         let settings = parts.snapshot.map(|snapshot| &snapshot.settings);
         let listed = settings
             .into_iter()
             .flat_map(|settings| settings.rows.keys());
-        let nowhere = listed.filter(|id| fits(id) && !known.contains(*id));
-        let nowhere = nowhere.cloned().collect();
-        let rows: Vec<_> = all.into_iter().filter(|row| fits(&row.server)).collect();
+        let known: BTreeSet<_> = rows.iter().map(|row| &row.server).collect();
+        let all = known.iter().copied().chain(listed.clone());
+        let groups = all.map(|id| (id.clone(), groups(id, settings))).collect();
+        let nowhere = listed.filter(|id| !known.contains(id)).cloned().collect();
         let silent = silent(parts.fleet, parts.now);
         let gone = gone(&observation, &silent);
         let unseen = observation.missing.len() + gone.len();
@@ -150,9 +150,46 @@ impl View {
             silent,
             splits: splits(&rows),
             nowhere,
+            groups,
             backends,
             rows,
         }
+    }
+
+    /// Keeps to the rows that a selector selects; what is not about rows stays.
+    ///
+    /// # Errors
+    /// See [`SelectionError`]. No row is left when none is selected.
+    pub fn select(&mut self, selector: &Selector) -> Result<(), SelectionError> {
+        let zones: BTreeSet<_> = self.rows.iter().filter_map(|r| r.zone.clone()).collect();
+        let zones: BTreeSet<_> = zones.iter().collect();
+        let is_known = |word: &str| self.groups.contains_key(word);
+        let matcher = Matcher::new(selector, &zones, is_known)?;
+        let fits = |id: &ServerId| {
+            let groups = self.groups.get(id).map_or(&[][..], Vec::as_slice);
+            matcher.matches_server(id, groups)
+        };
+        let servers = self.groups.keys().filter(|id| fits(id)).count();
+        self.rows.retain(|row| {
+            let node = CandidateNode {
+                name: &row.node,
+                zone: row.zone.as_ref(),
+                role: row.role.as_ref(),
+            };
+            fits(&row.server) && matcher.matches_node(&node)
+        });
+        // Where they are is not known.
+        self.nowhere
+            .retain(|id| !selector.is_about_nodes() && fits(id));
+        self.splits = splits(&self.rows);
+        if !self.rows.is_empty() {
+            return Ok(());
+        }
+        Err(if servers == 0 {
+            SelectionError::no_server(selector, self.groups.keys())
+        } else {
+            SelectionError::no_node(selector, &zones)
+        })
     }
 
     /// The nodes of its rows.
@@ -167,6 +204,15 @@ impl View {
 pub fn is_canary(id: &ServerId, settings: Option<&Settings>) -> bool {
     let row = settings.and_then(|settings| settings.rows.get(id));
     id.server().contains(CANARY_MARK) || row.is_some_and(|row| row.is_of(CANARY))
+}
+
+/// As the settings say them; otherwise a server that is a canary one by its name is of the canary.
+fn groups(id: &ServerId, settings: Option<&Settings>) -> Vec<Name> {
+    if let Some(row) = settings.and_then(|settings| settings.rows.get(id)) {
+        return row.groups.clone();
+    }
+    let canary = || Name::parse(CANARY).expect("the canary's name is a name");
+    is_canary(id, None).then(canary).into_iter().collect()
 }
 
 fn problems(snapshot: Option<&Snapshot>, now: Timestamp) -> Vec<Problem> {
@@ -250,6 +296,7 @@ fn backends(observation: &Observation, rows: &[Row]) -> Vec<Backend> {
 
 mod changes;
 mod chatops;
+mod differences;
 mod gate;
 mod precheck;
 mod row;

@@ -2,5 +2,6 @@
 //! that change a server which asks no agent yet.
 
 pub mod prometheus;
+pub mod servers;
 pub mod socket;
 pub mod stats;

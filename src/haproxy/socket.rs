@@ -3,6 +3,7 @@
 //! One command per connection: `HAProxy` answers and closes. What changes something needs
 //! `level admin`, and answers with an empty line when it is done (measured on 2.6 and 2.8).
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -13,9 +14,10 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
+use super::servers::{self, ServersError};
 use super::stats::{self, StatsError};
 use crate::clock;
-use crate::domain::answer::{Percent, State};
+use crate::domain::migration::{Mode, ServerState};
 use crate::domain::name::ServerId;
 use crate::domain::observed::ObservedNode;
 
@@ -59,6 +61,14 @@ pub enum SocketError {
         address: StatsAddress,
         /// What is wrong with it.
         error: StatsError,
+    },
+    /// Not what was asked for.
+    #[error("{address}: {error}")]
+    Servers {
+        /// Where.
+        address: StatsAddress,
+        /// What is wrong with it.
+        error: ServersError,
     },
     /// `HAProxy` refuses the change.
     #[error("{address} refuses `{command}`: {reply}")]
@@ -110,28 +120,36 @@ impl StatsAddress {
         })
     }
 
+    /// What its servers were set to. `level user` is enough.
+    ///
+    /// # Errors
+    /// See [`SocketError`].
+    pub async fn servers_state(&self) -> Result<BTreeMap<ServerId, ServerState>, SocketError> {
+        let answer = self.ask("show servers state").await?;
+        servers::read(&answer).map_err(|error| SocketError::Servers {
+            address: self.clone(),
+            error,
+        })
+    }
+
     /// Sets the state of a server. Its weight stays as it is: see [`StatsAddress::set_weight`].
     /// A server that asks an agent has its state back at the next poll.
     ///
     /// # Errors
     /// See [`SocketError`]; refused for a server that is not there, and by a socket that is not
     /// `level admin`.
-    pub async fn set_state(&self, server: &ServerId, state: State) -> Result<(), SocketError> {
-        let word = match state {
-            State::Ready(_) => "ready",
-            State::Drain => "drain",
-            State::Maint => "maint",
-        };
-        self.change(&format!("set server {server} state {word}"))
+    pub async fn set_state(&self, server: &ServerId, state: Mode) -> Result<(), SocketError> {
+        self.change(&format!("set server {server} state {}", state.as_str()))
             .await
     }
 
-    /// Sets the weight of a server, in percent of the configured one.
+    /// Sets the weight of a server, 0 to 256.
     ///
     /// # Errors
-    /// See [`SocketError`]; refused by a static balancing algorithm for anything but 100 %.
-    pub async fn set_weight(&self, server: &ServerId, weight: Percent) -> Result<(), SocketError> {
-        self.change(&format!("set server {server} weight {}%", weight.get()))
+    /// See [`SocketError`]; refused by a static balancing algorithm for anything but the configured
+    /// weight and 0.
+    pub async fn set_weight(&self, server: &ServerId, weight: u16) -> Result<(), SocketError> {
+        self.change(&format!("set server {server} weight {weight}"))
             .await
     }
 

@@ -1,13 +1,11 @@
 //! `tidegate accept`: a history that went back, ended by somebody who has seen what that changes.
 
-use std::process::Command;
-use std::time::Duration;
-
 use serde_json::Value;
 
 use crate::harness::consul::Consul;
-use crate::harness::process::{Output, run};
+use crate::harness::process::Output;
 use crate::harness::state_folder::{META, StateFolder};
+use crate::harness::terminal::at_a_terminal;
 use crate::harness::tidegate::{Tidegate, consul_environment, consul_environment_as, tidegate};
 use crate::harness::trio::{SLOTS, Trio};
 use crate::harness::wait::eventually;
@@ -112,14 +110,16 @@ fn a_restored_store_is_believed_after_it_is_shown_what_that_changes() {
 
 /// Runs it at a terminal at which this is typed.
 fn accept_at_a_terminal(consul: &Consul, replica: &str, typed: &str) -> Output {
-    const PROGRAM: &str = env!("CARGO_BIN_EXE_tidegate");
-    let accept = format!("{PROGRAM} accept --env gprd --kv consul --replica {replica}");
-    let script = format!("echo {typed} | script --quiet --return --command '{accept}' /dev/null");
-    let mut command = Command::new("sh");
-    command
-        .args(["-c", &script])
-        .envs(consul_environment(consul));
-    run("accept-at-a-terminal", &command, Duration::from_mins(1))
+    let accept = [
+        "accept",
+        "--env",
+        "gprd",
+        "--kv",
+        "consul",
+        "--replica",
+        replica,
+    ];
+    at_a_terminal(&accept, &consul_environment(consul), typed)
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn at_a_terminal_it_asks_and_writes_only_after_a_yes() {
     });
     let here = url(&story.tidegate);
     let question = "Answer from what frontend/gprd/ holds now";
-    for typed in ["n", "''", "yess"] {
+    for typed in ["n", "", "yess"] {
         let output = accept_at_a_terminal(&story.consul, &here, typed);
         expect(&output, 3, &[question, "nothing was written"]);
         assert_eq!(story.consul.kv_get(&key("_meta")), Some(META.into()));

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::harness::process::run;
+use crate::harness::prometheus::Prometheus;
 use crate::harness::replicas::Replicas;
 use crate::harness::state_folder::StateFolder;
 use crate::harness::tidegate::Tidegate;
@@ -23,6 +24,8 @@ fn the_rules_are_valid_and_fire_when_they_should() {
 #[test]
 fn every_metric_of_the_rules_is_in_a_scrape_of_a_replica_with_peers() {
     let state = StateFolder::new();
+    state.put("canary-state", "ready");
+    state.put("server-overrides/web/a", "ready");
     let replicas = Replicas::start(2, &["--kv", &state.kv()], &[]);
     let scrape = replicas.all[0].get("/metrics").text();
     let is_shown = |name: &str| {
@@ -34,6 +37,42 @@ fn every_metric_of_the_rules_is_in_a_scrape_of_a_replica_with_peers() {
     assert!(names.contains("tidegate_peer_differs"), "{names:?}");
     let missing: Vec<_> = names.iter().filter(|name| !is_shown(name)).collect();
     assert!(missing.is_empty(), "{missing:?} are not in\n{scrape}");
+}
+
+/// What Alertmanager keeps other alerts quiet by.
+#[test]
+fn what_is_meant_to_be_out_is_an_alert_of_a_real_prometheus_until_it_is_back() {
+    let state = StateFolder::new();
+    state.put("canary-state", "drain");
+    state.put("nodes/lb-1/server-overrides/web/a", "maint");
+    let tidegate = Tidegate::start(&["--kv", &state.kv()]);
+    let rules = fs::read_to_string(folder().join(RULES)).expect("the rules are there");
+    let prometheus = Prometheus::of_replica(tidegate.http(), &rules);
+    let firing = |expected: &[&[&str]]| {
+        eventually("the alerts are so", PATIENCE, || {
+            let text = prometheus.query("ALERTS")?;
+            let alerts = text.matches("alertname").count() == expected.len();
+            let all = |labels: &&[&str]| labels.iter().all(|label| text.contains(label));
+            check(alerts && expected.iter().all(all), || text.clone())
+        });
+    };
+    let group = [
+        "TidegateGroupOut",
+        r#""group":"canary""#,
+        r#""state":"drain""#,
+    ];
+    let server = [
+        "TidegateServerOut",
+        r#""proxy":"web""#,
+        r#""server":"a""#,
+        r#""node":"lb-1""#,
+        r#""state":"maint""#,
+    ];
+    firing(&[&group, &server]);
+    state.put("canary-state", "ready");
+    firing(&[&server]);
+    state.remove("nodes/lb-1/server-overrides/web/a");
+    firing(&[]);
 }
 
 #[test]

@@ -217,6 +217,56 @@ fn a_folder_is_set_up_once() {
     check(&missing, 2, &[], &["/nowhere"]);
 }
 
+/// One way to name an environment, whatever the command.
+#[test]
+fn every_command_takes_an_environment_by_any_of_its_names() {
+    let state = StateFolder::new();
+    let kv = state.kv();
+    let run = |words: &[&str], flag: &[&str]| {
+        let arguments = [words, flag, &["--kv", &kv]].concat();
+        let output = tidegate(&arguments, &[]);
+        (output.code, format!("{}{}", output.stdout, output.stderr))
+    };
+    let flag = |words: &[&str], flag: &[&str]| run(words, flag).1;
+    for words in [
+        &["init", "--dry-run"][..],
+        &["explain", "web/a"],
+        &["canary", "--drain", "--dry-run"],
+        &["set", "drain", "web/a", "--dry-run"],
+        &["clear", "web/a", "--dry-run"],
+        &["undo", "01K"],
+        &["history"],
+        &["deploy", "start", "cny", "--dry-run"],
+        &["deploy", "finish", "cny", "--dry-run"],
+        &["status"],
+        &["get"],
+        &["precheck", "--stage", "cny"],
+        &["gate"],
+        &["accept", "--yes"],
+    ] {
+        // Only gprd is set up here; what is shown depends on the moment.
+        for (name, environment) in [("--production", "gprd"), ("--staging", "gstg")] {
+            let (code, shown) = run(words, &[name]);
+            let (expected, _) = run(words, &["--env", environment]);
+            assert_eq!(code, expected, "{words:?} {name}: {shown}");
+        }
+        let unknown = flag(words, &["--env", "gprdd"]);
+        let known = "--env: gprdd is no environment: known are gprd (production), gstg (staging)";
+        assert!(unknown.contains(known), "{words:?}: {unknown}");
+        let two = flag(words, &["--gprd", "--env", "gprd"]);
+        assert!(two.contains("cannot be used with"), "{words:?}: {two}");
+    }
+    // The words mean what the configuration says.
+    let folder = Folder::new("configuration");
+    folder.write("tidegate.toml", "environments = { gprd = 'prod' }\n");
+    let path = folder.join("tidegate.toml");
+    let config = path.to_str().expect("a path in UTF-8");
+    let shown = flag(&["history", "--config", config], &["--production"]);
+    assert!(shown.contains("known are gprd (prod)"), "{shown}");
+    let shown = flag(&["history", "--config", config], &["--env", "prod"]);
+    assert!(shown.contains("no change is known"), "{shown}");
+}
+
 #[test]
 fn the_guard_is_met_before_anything_is_written() {
     let state = StateFolder::new();
@@ -331,7 +381,7 @@ fn what_the_guard_would_freeze_is_not_written() {
     let folder = Folder::new("guard");
     let kv = format!("dir:{}", folder.path().display());
     let store = ["--env", "gprd", "--kv", &kv];
-    let with = |command: &[&'static str]| [command, &["--reason", "r"]].concat();
+    let with = |command: &[&'static str]| [command, &["--reason", "r", "--yes"]].concat();
     check(&[&["init"], &store[..]].concat(), 0, &["is set up"], &[]);
     folder.write(
         "frontend/gprd/settings",

@@ -10,6 +10,7 @@ mod examples;
 mod fleet_view;
 mod folder;
 mod follows;
+mod golden;
 mod harness;
 mod harness_holds;
 mod http_api;

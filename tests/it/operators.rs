@@ -3,13 +3,24 @@
 
 use serde_json::Value;
 
+use crate::follows::WRITTEN;
 use crate::follows::commands::Place;
 use crate::harness::process::Output;
 use crate::harness::tidegate::Tidegate;
-use crate::harness::wait::PATIENCE;
+use crate::harness::wait::{PATIENCE, check, eventually};
 
+mod announce;
+mod asked;
 mod changes;
+mod diff;
+mod exporter;
+mod guard;
+pub(crate) mod killed;
+mod lost_answers;
+mod migration;
+mod out_of_reach;
 mod ramps;
+mod writers;
 
 /// Two main servers of which one has to stay, and a canary one.
 const SETTINGS: &str = r#"{"rails":{"unattended":true},
@@ -18,7 +29,7 @@ const SETTINGS: &str = r#"{"rails":{"unattended":true},
     "nodes":[{"name":"lb-1","zone":"z-b"},{"name":"lb-2","zone":"z-c"}]}"#;
 
 #[track_caller]
-fn expect(output: &Output, code: i32, texts: &[&str]) -> String {
+pub(crate) fn expect(output: &Output, code: i32, texts: &[&str]) -> String {
     let shown = format!("{}\n{}", output.stdout, output.stderr);
     assert_eq!(output.code, Some(code), "{shown}");
     for text in texts {
@@ -35,7 +46,7 @@ fn set_up(place: &Place) {
 }
 
 /// The change's id in what a command printed.
-fn id(shown: &str) -> String {
+pub(crate) fn id(shown: &str) -> String {
     let line = shown
         .lines()
         .find_map(|line| line.split("tidegate undo ").nth(1));

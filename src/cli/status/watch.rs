@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use super::Output;
 use crate::cli::look::Look;
+use crate::cli::selector;
 use crate::cli::{Exit, Failure};
+use crate::domain::selector::Selector;
 use crate::domain::view::{View, changes};
 
 /// To the top left corner.
@@ -17,14 +19,19 @@ const REST_OF_SCREEN: &str = "\x1b[J";
 /// Shows a view each `interval` until the reader has gone.
 pub(super) fn watch(
     look: &Look,
-    filter: Option<&str>,
+    selector: Option<&Selector>,
     output: Output,
     interval: Duration,
 ) -> Result<(), Failure> {
     let redraws = io::stdout().is_terminal();
     let mut before = None;
     loop {
-        let view = look.view(filter);
+        let mut view = look.view();
+        let selected = selector::select(&mut view, selector);
+        // What was there may go, and come back.
+        if before.is_none() {
+            selected?;
+        }
         let text = if redraws {
             redrawn(&output.of(&view))
         } else {

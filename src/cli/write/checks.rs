@@ -64,13 +64,9 @@ pub(super) fn differing(listing: &Listing, changes: &[Change]) -> Vec<Edit> {
     changes.iter().filter(differs).filter_map(edit).collect()
 }
 
-/// `note: nodes/lb-1/canary-state counts before it: {...}`.
+/// `nodes/lb-1/canary-state counts before it: {...}`.
 fn outvoting(placed: &Placed) -> String {
-    format!(
-        "note: {} counts before it: {}\n",
-        placed.path,
-        placed.text()
-    )
+    format!("{} counts before it: {}\n", placed.path, placed.text())
 }
 
 /// What stands and counts before a change: without a look at it, a drain looks done that is not.
@@ -100,7 +96,6 @@ pub(super) fn overrides(
     stronger.sort_by(|a, b| a.path.cmp(&b.path));
     stronger.dedup_by(|a, b| a.path == b.path);
     let lines: BTreeSet<_> = stronger.iter().map(|placed| outvoting(placed)).collect();
-    let lines: String = lines.into_iter().collect();
     match wanted {
         Overrides::Lift => {
             let lift = |placed: &&Placed| Change {
@@ -110,12 +105,16 @@ pub(super) fn overrides(
             Ok(stronger.iter().map(lift).collect())
         }
         Overrides::Ask if keeps_open => {
+            let lines: String = lines.into_iter().collect();
             let text = format!(
                 "{lines}these keep servers open that this takes out: --lift-overrides takes them \
                  away with it, --keep-overrides lets them stand; nothing was written"
             );
             Err(Failure::new(Exit::Refused, text))
         }
-        Overrides::Keep | Overrides::Ask => print(&lines).map(|()| Vec::new()),
+        Overrides::Keep | Overrides::Ask => {
+            let notes: String = lines.iter().map(|line| format!("note: {line}")).collect();
+            print(&notes).map(|()| Vec::new())
+        }
     }
 }

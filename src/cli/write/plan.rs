@@ -86,9 +86,14 @@ fn row(row: &PlanRow) -> [String; 4] {
     if let Some((at, then)) = &row.then {
         let _ = write!(next, ", {} from {at:.0}", then.words());
     }
+    let by = if row.by_socket {
+        ", by stats socket"
+    } else {
+        ""
+    };
     [
         row.server.to_string(),
-        row.scope.clone(),
+        format!("{}{by}", row.scope),
         row.now.words(),
         next,
     ]
@@ -112,14 +117,14 @@ fn capacity(capacity: &Capacity) -> [String; 4] {
 }
 
 /// The table with its head, and as many lines as are shown.
-fn shown<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
+pub(in crate::cli) fn shown<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
     let table = aligned(head, rows);
     let (head, body) = table.split_at(table.find('\n').map_or(0, |end| end + 1));
     let lines: Vec<_> = body.lines().map(|line| format!("{line}\n")).collect();
     head.to_owned() + &limited(lines.into_iter())
 }
 
-fn limited(lines: impl ExactSizeIterator<Item = String>) -> String {
+pub(super) fn limited(lines: impl ExactSizeIterator<Item = String>) -> String {
     let left_out = lines.len().saturating_sub(LINES_MAX);
     let mut text: String = lines.take(LINES_MAX).collect();
     if left_out > 0 {

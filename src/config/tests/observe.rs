@@ -23,7 +23,7 @@ fn where_haproxy_is_asked_is_checked_like_the_rest() {
         ("observe.stats", "unix:/x", "no pair such as"),
         ("observe.stats", "lb-1=x", "names no port"),
         ("observe.stats", "a=b:1,a=c:2", "a is named twice"),
-        ("observe.roles", "main=", "begins no node's name"),
+        ("migration.environment", "gprd", "observe.stats names no"),
     ] {
         let error = errors(key, text);
         assert!(error.contains(why), "{error}");

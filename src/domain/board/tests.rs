@@ -65,8 +65,6 @@ fn board(entries: &[(&str, &str)], rows: &[Polls<'_>], now: &str) -> Board {
         fleet: Some(&fleet),
         observation: Observation::default(),
         missing: Vec::new(),
-        role: &|_| None,
-        filter: None,
         now: at(now),
     });
     let verdict = Verdict {

@@ -13,6 +13,7 @@ use crate::domain::ramp::{By, EVERY_MIN, Nodes, Order, Ramp, Rest, SPAN_MAX, STE
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
+#[serde(expecting = "an object")]
 struct Wire {
     #[serde(skip_serializing_if = "Option::is_none")]
     v: Option<u64>,
@@ -61,6 +62,7 @@ enum WireExpiry {
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
+#[serde(expecting = "an object")]
 pub(crate) struct WireRamp {
     by: WireBy,
     steps: Vec<u64>,
@@ -90,6 +92,7 @@ enum WireRest {
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
+#[serde(expecting = "an object")]
 struct WirePlan {
     state: Word,
     after: String,

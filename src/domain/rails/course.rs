@@ -53,9 +53,13 @@ impl Course {
 
     /// Of a row that follows nothing of this.
     pub(super) fn untouched(now: Timestamp) -> Self {
-        let ready = Answer::State(State::Ready(Percent::FULL));
+        Self::constant(now, Answer::State(State::Ready(Percent::FULL)))
+    }
+
+    /// Of a row that stays so.
+    pub(super) fn constant(now: Timestamp, answer: Answer) -> Self {
         Self {
-            steps: vec![(now, ready)],
+            steps: vec![(now, answer)],
             cut: false,
         }
     }

@@ -26,7 +26,7 @@ pub fn evaluate(
 ) -> Verdict {
     let differences = after.differences(before);
     let mut verdict = Verdict::default();
-    if differences.is_empty() {
+    if differences.is_empty() && topology.written().next().is_none() {
         return verdict;
     }
     let assumed;
@@ -69,13 +69,14 @@ fn survey<'a>(
     for (id, row) in topology.rows() {
         backends.entry(id.parts().0).or_default().push((id, row));
     }
+    let written: BTreeSet<_> = topology.written().collect();
     let touched = |rows: &[(&ServerId, &Row)]| {
         let touches = |difference: &Difference<'_>| match target(difference) {
             Some(Target::Server(id)) => rows.iter().any(|(known, _)| *known == id),
             Some(Target::Group(group)) => rows.iter().any(|(_, row)| row.groups.contains(group)),
             None => false,
         };
-        differences.iter().any(touches)
+        differences.iter().any(touches) || rows.iter().any(|(id, _)| written.contains(id))
     };
     let kinds = topology.kinds();
     let special = special_nodes(comparison);

@@ -35,17 +35,18 @@ pub(super) fn refusals(
     refusals
 }
 
-/// Without its rails nothing is written: a slip in `settings` must not open what they close.
+/// A slip in `settings` must not open what its rails close, and must not keep a canary in traffic
+/// while somebody mends it: with a flag the rails go on with the defaults of what was not read.
 fn faults(comparison: &Comparison<'_>) -> Option<Refusal> {
     let faults = &comparison.before.settings.faults;
     (!faults.is_empty()).then(|| Refusal {
         rail: Rail::Settings,
         rows: Vec::new(),
         text: format!(
-            "settings cannot be read whole, mend them first: {}",
+            "the key cannot be read whole, mend it first: {}",
             faults.join("; ")
         ),
-        overridden_by: None,
+        overridden_by: Some(Override::Flag(Flag::Force)),
     })
 }
 

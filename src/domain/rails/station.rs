@@ -31,6 +31,8 @@ pub(super) struct Member<'a> {
     pub(super) placement: Placement,
     pub(super) down: bool,
     pub(super) canary: bool,
+    /// Whether it does not follow the KV here.
+    pub(super) held: bool,
     pub(super) before: Course,
     pub(super) after: Course,
 }
@@ -68,13 +70,7 @@ pub(super) fn stations<'a>(
         }
         for nodes in alike.into_values() {
             let member = |&(server, row, placement)| {
-                let down = node.down.contains(server);
-                member(
-                    comparison,
-                    nodes[0],
-                    kind.zone,
-                    (server, row, placement, down),
-                )
+                member(comparison, nodes[0], kind, (server, row, placement))
             };
             let members = placed.iter().map(member).collect();
             stations.push(Station {
@@ -91,15 +87,18 @@ pub(super) fn stations<'a>(
 fn member<'a>(
     comparison: &Comparison<'a>,
     node: &Name,
-    zone: Option<&Name>,
-    (server, row, placement, down): (&'a ServerId, &'a Row, Placement, bool),
+    kind: &Kind<'a>,
+    (server, row, placement): (&'a ServerId, &'a Row, Placement),
 ) -> Member<'a> {
+    let held = kind.node.held.get(server);
     // Without a stated weight a percentage is told as it is written; weight 0 never serves.
     let base = (placement.weight > 0).then_some(placement.weight);
     let groups = row.groups.iter().map(Name::as_str);
-    let request = Request::of(server, groups, zone.map(Name::as_str), base);
-    let course = |snapshot| {
-        if row.agent {
+    let request = Request::of(server, groups, kind.zone.map(Name::as_str), base);
+    let course = |snapshot, held: Option<Answer>| {
+        if let Some(answer) = held {
+            Course::constant(comparison.now, answer)
+        } else if row.agent {
             Course::new(snapshot, &request, node.as_str(), comparison.now)
         } else {
             Course::untouched(comparison.now)
@@ -109,10 +108,11 @@ fn member<'a>(
         server,
         row,
         placement,
-        down,
+        down: kind.node.down.contains(server),
         canary: row.is_of(CANARY),
-        before: course(comparison.before),
-        after: course(comparison.after),
+        held: held.is_some(),
+        before: course(comparison.before, held.map(|held| held.now)),
+        after: course(comparison.after, held.map(|held| held.next)),
     }
 }
 

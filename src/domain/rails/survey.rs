@@ -33,6 +33,8 @@ pub(super) struct Change<'a> {
     pub(super) row: &'a Row,
     pub(super) canary: bool,
     pub(super) nodes: Vec<&'a Name>,
+    /// Whether it is written by its stats socket.
+    pub(super) by_socket: bool,
     pub(super) now: Answer,
     pub(super) next: Answer,
     pub(super) then: Option<(Timestamp, Answer)>,
@@ -84,6 +86,7 @@ impl<'a> Survey<'a> {
             row: member.row,
             canary: member.canary,
             nodes: station.nodes.clone(),
+            by_socket: member.held,
             now,
             next,
             then: Some(last).filter(|_| member.after.steps.len() > 1),
@@ -94,6 +97,7 @@ impl<'a> Survey<'a> {
             (known.now, known.next, known.then) == (change.now, change.next, change.then)
                 && known.reduced == change.reduced
                 && known.maint_from_ready == change.maint_from_ready
+                && known.by_socket == change.by_socket
         };
         let of_server = self.changes.entry(member.server).or_default();
         match of_server.iter_mut().find(alike) {
@@ -109,6 +113,7 @@ impl<'a> Survey<'a> {
             server: change.server.clone(),
             nodes: change.nodes.iter().map(|node| (*node).clone()).collect(),
             scope: scope_words(change, topology, &kinds),
+            by_socket: change.by_socket,
             now: change.now,
             next: change.next,
             then: change.then,

@@ -48,12 +48,16 @@ fn at(text: &str) -> Timestamp {
 
 fn verdict(write: &Write<'_>) -> Verdict {
     let settings = format!("{{{ROWS},\"rails\":{}}}", write.rails);
-    let mut keys = BTreeMap::from([("canary-state", "ready"), ("group-states/main", "ready")]);
+    let (parsed, _) = Settings::parse(settings.as_bytes()).unwrap();
+    let mut keys = BTreeMap::from([
+        ("canary-state", "ready"),
+        ("group-states/main", "ready"),
+        ("settings", settings.as_str()),
+    ]);
     keys.extend(write.before.iter().copied());
     let snapshot = |keys: &BTreeMap<&str, &str>| {
         let set = keys.iter().filter(|(_, value)| !value.is_empty());
-        let mut entries: Vec<_> = set.map(|(path, value)| (*path, *value)).collect();
-        entries.push(("settings", &settings));
+        let entries: Vec<_> = set.map(|(path, value)| (*path, *value)).collect();
         Snapshot::build(&Listing::with_sentinel(1, &entries)).unwrap()
     };
     let before = snapshot(&keys);
@@ -65,8 +69,7 @@ fn verdict(write: &Write<'_>) -> Verdict {
         down: true,
     };
     let seen: Vec<_> = write.down.iter().map(seen).collect();
-    let (settings, _) = Settings::parse(settings.as_bytes()).unwrap();
-    let topology = Topology::from_settings(&settings, None).with_observed(&seen, None);
+    let topology = Topology::from_settings(&parsed, None).with_observed(&seen, None);
     let deploy = |(stage, value): &(&str, &str)| {
         (Name::parse(stage).unwrap(), Deploy::parse(value.as_bytes()))
     };
@@ -135,13 +138,39 @@ fn nothing_to_change_is_nothing_to_refuse() {
 }
 
 #[test]
-fn settings_with_a_fault_refuse_every_write() {
+fn settings_with_a_fault_refuse_every_write_that_is_not_forced() {
     let write = Write {
         rails: r#"{"many_rows":0}"#,
         changes: &[(B, "ready")],
         ..WRITE
     };
     check(&write, &[(Rail::Settings, "many_rows is 0")]);
+    let forced = Write {
+        flags: &[Flag::Force],
+        ..write
+    };
+    check(&forced, &[(Rail::Settings, "many_rows is 0")]);
+    let with_a_reason = Write {
+        reason: Some("users see errors"),
+        ..forced
+    };
+    check(&with_a_reason, &[]);
+}
+
+#[test]
+fn settings_that_are_no_settings_refuse_every_write() {
+    for (nonsense, why) in [
+        ("{", "EOF while parsing"),
+        ("[1]", "expected an object"),
+        ("ready", "expected value"),
+    ] {
+        let write = Write {
+            before: &[("settings", nonsense)],
+            changes: &[(B, "ready")],
+            ..WRITE
+        };
+        check(&write, &[(Rail::Settings, why)]);
+    }
 }
 
 #[test]
@@ -322,4 +351,5 @@ fn a_write_over_a_large_fleet_is_judged_by_a_few_representative_nodes() {
 }
 
 mod capacity;
+mod held;
 mod policy;

@@ -5,9 +5,10 @@ use std::fmt;
 
 use thiserror::Error;
 
-use super::{CandidateNode, Selector, Tag, Term};
+use super::{CandidateNode, Matcher, Selector, Tag};
 use crate::domain::key::{DirectiveKey, Scope, Target};
 use crate::domain::name::{Name, ServerId};
+use crate::domain::settings::Row;
 use crate::domain::topology::{Node, Topology, known};
 
 /// The selected rows; never empty.
@@ -84,6 +85,34 @@ pub enum SelectionError {
     },
 }
 
+impl SelectionError {
+    /// None of these servers is selected.
+    pub(in crate::domain) fn no_server<'a>(
+        selector: &Selector,
+        known: impl ExactSizeIterator<Item = &'a ServerId>,
+    ) -> Self {
+        let servers = known.len();
+        if servers == 0 {
+            return Self::NothingKnown;
+        }
+        let backends: BTreeSet<_> = known.map(|id| id.parts().0).collect();
+        let backends: Vec<_> = backends.into_iter().collect();
+        Self::NoServer {
+            selector: selector.to_string(),
+            servers,
+            backends: backends.join(", "),
+        }
+    }
+
+    /// Servers are, and no node that has them.
+    pub(in crate::domain) fn no_node(selector: &Selector, zones: &BTreeSet<&Name>) -> Self {
+        Self::NoNode {
+            selector: selector.to_string(),
+            zones: known(zones),
+        }
+    }
+}
+
 impl Selection {
     /// Looks for the rows that a selector selects.
     ///
@@ -93,10 +122,23 @@ impl Selection {
         if topology.rows().is_empty() {
             return Err(SelectionError::NothingKnown);
         }
-        let nodes = fitting_nodes(selector, topology)?;
-        let servers = fitting_servers(selector, topology);
+        let (rows, zones) = (topology.rows(), topology.zones());
+        let matcher = Matcher::new(selector, &zones, |word| rows.contains_key(word))?;
+        let nodes = selector.is_about_nodes().then(|| {
+            let nodes = topology.nodes().iter();
+            let fitting = nodes.filter(|(name, node)| {
+                matcher.matches_node(&CandidateNode {
+                    name,
+                    zone: node.zone.as_ref(),
+                    role: node.role.as_ref(),
+                })
+            });
+            fitting.map(|(name, _)| name).collect()
+        });
+        let fits = |(id, row): &(&ServerId, &Row)| matcher.matches_server(id, &row.groups);
+        let servers: Vec<_> = rows.iter().filter(fits).map(|(id, _)| id).collect();
         if servers.is_empty() {
-            return Err(no_server(selector, topology));
+            return Err(SelectionError::no_server(selector, topology.rows().keys()));
         }
         let search = Search {
             selector,
@@ -108,10 +150,7 @@ impl Selection {
             .filter_map(|id| search.row(id))
             .collect();
         if rows.is_empty() {
-            return Err(SelectionError::NoNode {
-                selector: selector.to_string(),
-                zones: known(&topology.zones()),
-            });
+            return Err(SelectionError::no_node(selector, &zones));
         }
         let counts = Counts::of(&rows, topology);
         Ok(Self { rows, counts })
@@ -232,91 +271,6 @@ impl Search<'_> {
 fn nodes_of(chosen: &[&(&Name, &Node)]) -> Vec<Scope> {
     let scope = |(name, _): &&(&Name, &Node)| Scope::Node((*name).clone());
     chosen.iter().map(scope).collect()
-}
-
-/// A word that is a whole `backend/server` means that row alone, although it is also a part of
-/// others' names.
-fn fitting_servers<'a>(selector: &Selector, topology: &'a Topology) -> Vec<&'a ServerId> {
-    let rows = topology.rows();
-    let (whole, parts): (Vec<_>, Vec<_>) = selector
-        .words
-        .iter()
-        .partition(|word| rows.contains_key(word.as_str()));
-    let named = |id: &ServerId| {
-        let text = id.as_str();
-        selector.words.is_empty()
-            || whole.iter().any(|word| word.as_str() == text)
-            || parts.iter().any(|part| text.contains(part.as_str()))
-    };
-    let fits = rows
-        .iter()
-        .filter(|(id, row)| named(id) && selector.matches_server(id, row));
-    fits.map(|(id, _)| id).collect()
-}
-
-fn fitting_nodes<'a>(
-    selector: &Selector,
-    topology: &'a Topology,
-) -> Result<Option<BTreeSet<&'a Name>>, SelectionError> {
-    if !selector.is_about_nodes() {
-        return Ok(None);
-    }
-    let zones = topology.zones();
-    let mut meant = BTreeSet::new();
-    for term in selector.terms.iter().filter(|term| term.tag == Tag::Zone) {
-        for zone in zones_meant(term, &zones)? {
-            meant.insert((term.pattern.as_str(), zone.as_str()));
-        }
-    }
-    let zone = |term: &Term, zone: &str| meant.contains(&(term.pattern.as_str(), zone));
-    let fits = topology.nodes().iter().filter(|(name, node)| {
-        let candidate = CandidateNode {
-            name,
-            zone: node.zone.as_ref(),
-            role: node.role.as_ref(),
-        };
-        selector.matches_node(&candidate, zone)
-    });
-    Ok(Some(fits.map(|(name, _)| name).collect()))
-}
-
-/// The zones that an expression matches whole; if there is none, those whose last part it matches.
-fn zones_meant<'a>(
-    term: &Term,
-    zones: &BTreeSet<&'a Name>,
-) -> Result<Vec<&'a Name>, SelectionError> {
-    let whole = zones.iter().copied();
-    let whole: Vec<_> = whole
-        .filter(|z| term.pattern.is_match(z.as_str()))
-        .collect();
-    if !whole.is_empty() {
-        return Ok(whole);
-    }
-    let mut by_end: BTreeMap<&str, &Name> = BTreeMap::new();
-    for zone in zones.iter().copied() {
-        let end = zone.as_str().rsplit('-').next().unwrap_or_default();
-        if !term.pattern.is_match(end) {
-            continue;
-        }
-        if let Some(other) = by_end.insert(end, zone) {
-            return Err(SelectionError::ZoneOfSeveral {
-                pattern: end.to_owned(),
-                one: other.clone(),
-                other: zone.clone(),
-            });
-        }
-    }
-    Ok(by_end.into_values().collect())
-}
-
-fn no_server(selector: &Selector, topology: &Topology) -> SelectionError {
-    let backends: BTreeSet<_> = topology.rows().keys().map(|id| id.parts().0).collect();
-    let backends: Vec<_> = backends.into_iter().collect();
-    SelectionError::NoServer {
-        selector: selector.to_string(),
-        servers: topology.rows().len(),
-        backends: backends.join(", "),
-    }
 }
 
 /// `1 server`, `2 servers`.

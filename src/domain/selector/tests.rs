@@ -1,4 +1,5 @@
 use super::*;
+use crate::domain::name::ServerId;
 use crate::domain::settings::Settings;
 use crate::domain::topology::Topology;
 use proptest::prelude::*;
@@ -172,16 +173,18 @@ fn a_row_on_a_node_is_matched_as_the_selection_does() {
     let topology = topology();
     let server = ServerId::parse("web/gke-b").unwrap();
     let matches = |text: &str, node: Option<&str>| {
+        let selector = Selector::parse(text).unwrap();
+        let zones = topology.zones();
+        let matcher = Matcher::new(&selector, &zones, |_| false).unwrap();
         let node = node.and_then(|name| topology.nodes().get_key_value(name));
-        Selector::parse(text).unwrap().matches(&Candidate {
-            server: &server,
-            row: &topology.rows()[&server],
-            node: node.map(|(name, node)| CandidateNode {
+        let on_node = node.map_or(!selector.is_about_nodes(), |(name, node)| {
+            matcher.matches_node(&CandidateNode {
                 name,
                 zone: node.zone.as_ref(),
                 role: node.role.as_ref(),
-            }),
-        })
+            })
+        });
+        on_node && matcher.matches_server(&server, &topology.rows()[&server].groups)
     };
     assert!(matches("backend=web zone=us-east1-b role=ci", Some("ci-1")));
     assert!(!matches("backend=web zone=us-east1-c", Some("ci-1")));

@@ -84,6 +84,7 @@ const HISTORY_CHANGES_MAX: usize = 100_000;
 const HISTORY_AGE: Duration = Duration::from_hours(90 * 24);
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct Wire {
     floors: Option<WireFloors>,
     many_rows: Option<usize>,
@@ -102,6 +103,7 @@ struct Wire {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+#[serde(expecting = "an object")]
 struct WireFloors {
     default: Option<usize>,
     #[serde(default)]
@@ -110,6 +112,7 @@ struct WireFloors {
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
+#[serde(expecting = "an object")]
 struct WireTtl {
     #[serde(default)]
     required: bool,
@@ -118,6 +121,7 @@ struct WireTtl {
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
+#[serde(expecting = "an object")]
 struct WireHistory {
     changes: Option<usize>,
     age: Option<String>,

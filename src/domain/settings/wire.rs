@@ -10,6 +10,7 @@ use super::{Backup, Guard, NodeSettings, RailSettings, Row, Settings, WEIGHT_DEF
 use crate::domain::name::{Name, ServerId};
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct Wire {
     guard: Option<WireGuard>,
     #[serde(default)]
@@ -22,6 +23,7 @@ struct Wire {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+#[serde(expecting = "an object")]
 struct WireGuard {
     #[serde(default)]
     groups: Vec<String>,
@@ -29,6 +31,7 @@ struct WireGuard {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct WireRow {
     server: String,
     #[serde(default)]
@@ -40,6 +43,7 @@ struct WireRow {
 
 /// How a row stands in its backend.
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct WireShape {
     zone: Option<String>,
     weight: Option<u64>,
@@ -62,6 +66,7 @@ enum WireBackup {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct WireNode {
     name: String,
     zone: Option<String>,

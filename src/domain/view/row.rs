@@ -24,9 +24,9 @@ pub struct Row {
     pub node: Name,
     /// The server.
     pub server: ServerId,
-    /// What the node is for; `None` when nobody says.
+    /// What the node is for, by the settings.
     pub role: Option<Name>,
-    /// The zone that the node says it stands in.
+    /// The zone that the node says it stands in; by the settings where it never polled.
     pub zone: Option<Name>,
     /// Whether it is a canary server.
     pub canary: bool,
@@ -143,14 +143,18 @@ impl<'a> Joiner<'a> {
 
     fn row(&self, node: &Name, id: &ServerId) -> Row {
         let polled = self.parts.fleet.and_then(|fleet| fleet.nodes.get(node));
-        let zone = polled.and_then(|node| node.zones_now().next()).cloned();
+        let settings = self.parts.snapshot.map(|snapshot| &snapshot.settings);
+        let listed = settings.and_then(|settings| settings.nodes.get(node));
+        let zone = match polled {
+            Some(polled) => polled.zones_now().next().cloned(),
+            None => listed.and_then(|node| node.zone.clone()),
+        };
         let served = polled
             .and_then(|node| node.rows.get(id))
             .zip(self.judge.as_ref())
             .map(|(row, judge)| Served::new(row, judge, self.parts.snapshot));
         let seen = self.observation.nodes.get(node);
         let observed = seen.and_then(|node| node.servers.get(id)).cloned();
-        let settings = self.parts.snapshot.map(|snapshot| &snapshot.settings);
         let zone_name = zone.as_ref().map(Name::as_str);
         let desired = self.parts.snapshot.and_then(|snapshot| {
             let place = (node, zone_name);
@@ -159,7 +163,7 @@ impl<'a> Joiner<'a> {
         Row {
             node: node.clone(),
             server: id.clone(),
-            role: (self.parts.role)(node),
+            role: listed.and_then(|node| node.role.clone()),
             zone,
             canary: is_canary(id, settings),
             state: self.state(served.as_ref(), observed.as_ref()),

@@ -133,7 +133,7 @@ impl fmt::Display for Split {
 }
 
 /// What rows are counted by.
-fn cells(row: &Row) -> [String; 5] {
+pub(super) fn cells(row: &Row) -> [String; 5] {
     let none = || "-".to_owned();
     let desired = row.desired.as_ref();
     let served = row.served.as_ref().map(|served| {

@@ -19,7 +19,8 @@ const ENTRIES: [(&str, &str); 3] = [
     ("group-states/main", "ready"),
     (
         "settings",
-        r#"{"rows":[{"server":"web/gke-b","groups":["main"]}]}"#,
+        r#"{"rows":[{"server":"web/gke-b","groups":["main"]}],"nodes":[{"name":"lb-1","role":"main"},
+            {"name":"lb-2","role":"main"},{"name":"lb-3","role":"main"}]}"#,
     ),
 ];
 const POLLS: [(&str, &str, &str, i64); 5] = [
@@ -131,8 +132,6 @@ fn view_at(
         fleet,
         observation,
         missing: Vec::new(),
-        role: &|node| node.as_str().starts_with("lb-").then(|| name("main")),
-        filter: None,
         now: now(),
     })
 }
@@ -253,8 +252,6 @@ fn what_is_missing_is_named_and_not_replaced() {
             what: "the store".to_owned(),
             why: "refused".to_owned(),
         }],
-        role: &|_| None,
-        filter: None,
         now: now(),
     });
     assert_eq!(
@@ -296,3 +293,4 @@ fn between_two_looks_each_change_is_a_line() {
 
 mod decisions;
 mod rows;
+mod selected;

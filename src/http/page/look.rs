@@ -37,17 +37,11 @@ impl Look {
         let fleet = Merged::of(others.chain([pages.fleet.report()]));
         let snapshot = published.snapshot.as_deref();
         let now = in_millis(clock::now());
-        let role = |node: &Name| {
-            let node = snapshot?.settings.nodes.get(node)?;
-            node.role.clone()
-        };
         let view = View::new(view::Parts {
             snapshot,
             fleet: Some(&fleet),
             observation: Observation::default(),
             missing: Vec::new(),
-            role: &role,
-            filter: None,
             now,
         });
         let verdict = published.standing.verdict(clock::moment());

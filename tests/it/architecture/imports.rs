@@ -120,6 +120,7 @@ fn a_foreign_library_stays_behind_its_door() {
         (
             "reqwest",
             &[
+                "src/cli/announce.rs",
                 "src/cli/replica.rs",
                 "src/haproxy/prometheus",
                 "src/http_client.rs",

@@ -1,8 +1,7 @@
 //! What tests must not do, and what the documentation must say.
 
-use std::fs;
-
-use super::{repository, sources};
+use super::sources;
+use crate::harness::kept::expect_kept;
 use crate::harness::tidegate::tidegate;
 
 /// Files of the tests that pause for a span, and why that is not waiting for an effect.
@@ -49,21 +48,7 @@ fn tests_await_events_and_do_not_sleep() {
 /// with `TIDEGATE_WRITE_DOCS=1`.
 #[test]
 fn the_page_of_the_command_line_is_what_the_program_says() {
-    let page = page();
-    let path = repository().join("docs/command-line.md");
-    if std::env::var_os("TIDEGATE_WRITE_DOCS").is_some() {
-        fs::write(&path, &page).expect("the repository is writable");
-    }
-    let there = fs::read_to_string(&path).unwrap_or_default();
-    let first = page
-        .lines()
-        .zip(there.lines())
-        .find(|(new, old)| new != old);
-    assert!(
-        page == there,
-        "docs/command-line.md is out of date, first here: {first:#?}. \
-         Write it anew with TIDEGATE_WRITE_DOCS=1"
-    );
+    expect_kept("docs/command-line.md", &page());
 }
 
 fn page() -> String {

@@ -45,8 +45,17 @@ impl Place {
         }
     }
 
-    /// Runs a command on this store, in the environment `gprd`.
+    /// Runs a command on this store, in the environment `gprd`. Nobody is there to be asked: one
+    /// that would ask is told yes.
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        let asks = ["set", "clear", "undo"].contains(&arguments[0]);
+        let said = arguments.contains(&"--yes") || arguments.contains(&"--dry-run");
+        let yes: &[&str] = if asks && !said { &["--yes"] } else { &[] };
+        self.run_as_it_is(&[arguments, yes].concat())
+    }
+
+    /// The same without any help.
+    pub(crate) fn run_as_it_is(&self, arguments: &[&str]) -> Output {
         let kv = self.kv();
         let store = ["--env", "gprd", "--kv", &kv];
         tidegate(&[arguments, &store].concat(), &self.environment())

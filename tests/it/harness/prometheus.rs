@@ -37,18 +37,35 @@ impl Prometheus {
     /// Starts it for these nodes: the name that the label `fqdn` gives each, and where its exporter
     /// is. Returns when all have been scraped.
     pub(crate) fn start(nodes: &[(&str, SocketAddr)]) -> Self {
-        let (folder, port) = (Folder::new("prometheus"), Port::reserve(loopback(1)));
-        let address = SocketAddr::new(loopback(1), port.number());
-        folder.write("rules.yml", OLDER_NAMING);
-        let mut config = "global: {scrape_interval: 500ms, evaluation_interval: 500ms}\n\
-                          rule_files: [rules.yml]\n\
-                          scrape_configs:\n- job_name: haproxy\n  static_configs:\n"
-            .to_owned();
+        let mut config = "- job_name: haproxy\n  static_configs:\n".to_owned();
         for (name, exporter) in nodes {
             let labels = format!("{{fqdn: {name}, env: gprd}}");
             writeln!(config, "  - {{targets: ['{exporter}'], labels: {labels}}}")
                 .expect("a string takes every byte");
         }
+        let mut prometheus = Self::launch("500ms", OLDER_NAMING, &config);
+        prometheus.await_scrapes(nodes.len());
+        prometheus
+    }
+
+    /// One that scrapes a replica, with these rules.
+    pub(crate) fn of_replica(replica: SocketAddr, rules: &str) -> Self {
+        let targets = format!("[{{targets: ['{replica}']}}]");
+        Self::launch(
+            "100ms",
+            rules,
+            &format!("- job_name: tidegate\n  static_configs: {targets}\n"),
+        )
+    }
+
+    fn launch(interval: &str, rules: &str, scrape_configs: &str) -> Self {
+        let (folder, port) = (Folder::new("prometheus"), Port::reserve(loopback(1)));
+        let address = SocketAddr::new(loopback(1), port.number());
+        folder.write("rules.yml", rules);
+        let config = format!(
+            "global: {{scrape_interval: {interval}, evaluation_interval: {interval}}}\n\
+             rule_files: [rules.yml]\nscrape_configs:\n{scrape_configs}"
+        );
         folder.write("prometheus.yml", &config);
         let mut command = Command::new(tool("prometheus"));
         command
@@ -62,14 +79,19 @@ impl Prometheus {
             ))
             .arg(format!("--web.listen-address={address}"));
         let process = Process::start("prometheus", folder.path(), &command);
-        let mut prometheus = Self {
+        Self {
             process,
             address,
             _port: port,
             _folder: folder,
-        };
-        prometheus.await_scrapes(nodes.len());
-        prometheus
+        }
+    }
+
+    /// The answer to a query whose text needs no escaping, or why there is none yet.
+    pub(crate) fn query(&self, text: &str) -> Result<String, String> {
+        let path = format!("/api/v1/query?query={text}");
+        let answer = http::get(self.address, &path).map_err(|error| error.to_string())?;
+        Ok(answer.text())
     }
 
     /// What the setting takes.
@@ -83,13 +105,10 @@ impl Prometheus {
     }
 
     fn await_scrapes(&mut self, count: usize) {
-        let address = self.address;
         // Both namings of each node: a rule is evaluated after the first scrape.
-        let path = "/api/v1/query?query=count(haproxy_backend_up)by(fqdn)";
         eventually("prometheus has scraped all nodes", PATIENCE, || {
             self.process.assert_running();
-            let answer = http::get(address, path).map_err(|error| error.to_string())?;
-            let text = answer.text();
+            let text = self.query("count(haproxy_backend_up)by(fqdn)")?;
             check(text.matches("fqdn").count() == count, || text.clone())
         });
     }

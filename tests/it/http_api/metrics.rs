@@ -4,6 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tidegate::clock;
+use tidegate::metrics::DIRECTIVES_SHOWN_MAX;
+
+use crate::harness::state_folder::StateFolder;
 use crate::harness::tidegate::Tidegate;
 use crate::harness::wait::{PATIENCE, check, eventually};
 
@@ -59,6 +63,74 @@ fn a_scrape_is_valid_openmetrics() {
         1.0,
         "one authority at a time"
     );
+}
+
+#[test]
+fn what_is_desired_is_shown_as_it_counts_now() {
+    let state = StateFolder::new();
+    let since = clock::now();
+    let ramp = format!(
+        r#"{{"state":"ready","since":"{since}","ramp":{{"by":"nodes","steps":[25,50],"every":"1h"}}}}"#
+    );
+    for (key, value) in [
+        ("canary-state", ramp.as_str()),
+        ("zones/z-b/canary-state", "maint"),
+        ("server-overrides/web/a", "40%"),
+        ("server-overrides/web/b", "rubbish"),
+        (
+            "server-overrides/web/c",
+            r#"{"state":"drain","until":"2020-01-01T00:00:00Z","on_expiry":"lift"}"#,
+        ),
+    ] {
+        state.put(key, value);
+    }
+    let tidegate = Tidegate::start(&["--kv", &state.kv()]);
+    let shown = Exposition::read(&tidegate.get("/metrics").text());
+    let canary = r#"group="canary",zone="",node="""#;
+    let in_zone = r#"group="canary",zone="z-b",node="""#;
+    let row = |server: &str| format!(r#"proxy="web",server="{server}",zone="",node="""#);
+    for (labels, state, percent) in [
+        (("group", canary.to_owned()), "ready", Some(25.0)),
+        (("group", in_zone.to_owned()), "maint", Some(0.0)),
+        (("server", row("a")), "ready", Some(40.0)),
+        (("server", row("b")), "unreadable", None),
+    ] {
+        let (what, labels) = labels;
+        for word in ["ready", "drain", "maint", "unreadable"] {
+            let series = format!("tidegate_desired_{what}_state{{{labels},state=\"{word}\"}}");
+            let expected = f64::from(u8::from(word == state));
+            assert_eq!(shown.series[&series], expected, "{series}");
+        }
+        let series = format!("tidegate_desired_{what}_weight_percent{{{labels}}}");
+        assert_eq!(shown.series.get(&series).copied(), percent, "{series}");
+    }
+    let all = shown.series.keys();
+    assert!(
+        all.into_iter()
+            .all(|series| !series.contains(r#"server="c""#))
+    );
+    assert_eq!(shown.series["tidegate_desired_left_out"], 0.0);
+}
+
+#[test]
+fn more_directives_than_are_shown_are_counted() {
+    let state = StateFolder::new();
+    state.put("canary-state", "drain");
+    for number in 0..DIRECTIVES_SHOWN_MAX + 4 {
+        state.put(
+            &format!("nodes/lb-1/server-overrides/web/{number}"),
+            "drain",
+        );
+    }
+    let tidegate = Tidegate::start(&["--kv", &state.kv()]);
+    let shown = Exposition::read(&tidegate.get("/metrics").text());
+    let out = r#"state="drain"}"#;
+    let shown_now = shown.series.keys().filter(|s| s.ends_with(out)).count();
+    assert_eq!(shown_now, DIRECTIVES_SHOWN_MAX);
+    assert_eq!(shown.series["tidegate_desired_left_out"], 5.0);
+    // Those of the whole fleet come first.
+    let canary = r#"tidegate_desired_group_state{group="canary",zone="",node="",state="drain"}"#;
+    assert_eq!(shown.series[canary], 1.0);
 }
 
 #[test]

@@ -107,7 +107,11 @@ fn selectors_choose_rows_and_an_empty_match_writes_nothing() {
         }
         assert_eq!(place.generation(), before);
         let shown = place.done(&["set", "drain", "server=cn.*"]);
-        assert!(shown.contains("selected: 1 server on 2 nodes"), "{shown}");
+        let selected = "SELECTED  NODES  THEIR ZONES  WRITTEN FOR\n\
+                        web/cny   2      z-b, z-c     all nodes\n\
+                        selected: 1 server on 2 nodes; backends: web 1; groups: canary 1; \
+                        zones of the nodes: z-b 1, z-c 1\n";
+        assert!(shown.starts_with(selected), "{shown}");
         assert_eq!(place.json("server-overrides/web/cny")["state"], "drain");
         place.done(&["clear", "group=canary"]);
         assert_eq!(place.get("server-overrides/web/cny"), None);
@@ -133,6 +137,13 @@ fn more_than_one_transaction_holds_is_written_in_parts_and_undone_as_one() {
         );
         place.put("settings", &settings);
         let shown = place.done(&["set", "40%", "backend=many", "--yes", "--reason", "r"]);
+        let lines: Vec<_> = shown.lines().collect();
+        assert!(lines[0].starts_with("SELECTED  "), "{shown}");
+        assert_eq!(lines[41], "... and 110 more", "{shown}");
+        assert!(
+            lines[42].starts_with("selected: 150 servers on 1 node; "),
+            "{shown}"
+        );
         let change = id(&shown);
         let records = history(place, &[&change]);
         assert_eq!(
@@ -254,7 +265,10 @@ fn the_commands_of_old_go_on_working_by_their_names() {
         command.args(arguments).args(["--kv", &place.kv()]);
         run(name, &command, PATIENCE)
     };
-    let output = call("set-server-state", &["gprd", "drain", "cny", "-z", "b"]);
+    let output = call(
+        "set-server-state",
+        &["gprd", "drain", "cny", "-z", "b", "--yes"],
+    );
     expect(&output, 0, &["selected: 1 server", "written to gprd"]);
     let key = "zones/z-b/server-overrides/web/cny";
     assert_eq!(place.json(key)["state"], "drain");

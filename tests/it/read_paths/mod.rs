@@ -22,7 +22,7 @@ use crate::harness::wait::PATIENCE;
 /// `agent-inter` of the nodes here.
 const INTER: Duration = Duration::from_millis(300);
 /// Drained by somebody, for a reason.
-const DRAIN: &str =
+pub(crate) const DRAIN: &str =
     r#"{"state":"drain","by":"alice","reason":"bad release","since":"2026-01-02T03:04:05Z"}"#;
 
 /// A service, and a node of each version that it answers.
@@ -35,11 +35,11 @@ pub(crate) struct Fleet {
 /// A node, where its exporter is and where its stats sockets are besides the unix one.
 pub(crate) struct Node {
     pub(crate) haproxy: Haproxy,
-    exporter: SocketAddr,
+    pub(crate) exporter: SocketAddr,
     /// `level admin`.
-    admin: SocketAddr,
+    pub(crate) admin: SocketAddr,
     /// `level user`: it may look.
-    user: SocketAddr,
+    pub(crate) user: SocketAddr,
     _ports: [Port; 3],
 }
 
@@ -50,7 +50,7 @@ impl Fleet {
         state.put("canary-state", DRAIN);
         let tidegate = Tidegate::start(&["--kv", &state.kv(), "--poll-interval", "300ms"]);
         let nodes = [("lb-1", Version::V26), ("lb-2", Version::V28)];
-        let nodes = nodes.map(|(name, version)| Node::start(name, version, tidegate.agent()));
+        let nodes = nodes.map(|(name, version)| Node::start(name, version, Some(tidegate.agent())));
         let fleet = Self {
             state,
             tidegate,
@@ -58,6 +58,12 @@ impl Fleet {
         };
         fleet.await_canary("DRAIN");
         fleet
+    }
+
+    /// Writes the canary's directive, and waits until every node has the canary so.
+    pub(crate) fn put_canary(&self, directive: &str, status: &str) {
+        self.state.put("canary-state", directive);
+        self.await_canary(status);
     }
 
     /// Waits until every node has the canary so.
@@ -80,8 +86,13 @@ impl Fleet {
         tidegate(&all, &[])
     }
 
+    /// Where its state is.
+    pub(crate) fn kv(&self) -> String {
+        self.state.kv()
+    }
+
     /// The flags that have every node asked over its unix socket.
-    fn sockets(&self) -> Vec<String> {
+    pub(crate) fn sockets(&self) -> Vec<String> {
         let nodes = self.nodes.iter();
         let flag = |node: &Node| {
             let (name, path) = (node.haproxy.name(), node.haproxy.socket());
@@ -101,34 +112,14 @@ impl Fleet {
 }
 
 impl Node {
-    fn start(name: &str, version: Version, agent: SocketAddr) -> Self {
+    /// The canary's rows ask `agent`, or nobody: then the node is not enrolled.
+    pub(crate) fn start(name: &str, version: Version, agent: Option<SocketAddr>) -> Self {
         let ports = [0; 3].map(|_| Port::reserve(loopback(1)));
         let [exporter, admin, user] = [0, 1, 2].map(|at: usize| {
             let port: &Port = &ports[at];
             SocketAddr::new(loopback(1), port.number())
         });
-        let row = |backend: &str| {
-            let request = format!("{backend}/gke-cny-web canary node=${{HAPROXY_LOCALPEER}}");
-            let line = AgentServer {
-                name: "gke-cny-web",
-                address: SocketAddr::new(loopback(1), 1),
-                agent,
-                request: &request,
-                inter: INTER,
-                more: "",
-            };
-            line.to_string()
-        };
-        let config = format!(
-            "global\n    max-spread-checks 50ms\n    stats socket {admin} level admin\n    \
-             stats socket {user} level user\n{DEFAULTS}\n\
-             frontend exporter\n    bind {exporter}\n    \
-             http-request use-service prometheus-exporter\n\
-             backend web\n    server gke-b 127.0.0.1:1 weight 100\n{}\n\
-             backend canary_web\n{}\n",
-            row("web"),
-            row("canary_web")
-        );
+        let config = config([exporter, admin, user], agent);
         Self {
             haproxy: Haproxy::start_node(version, name, &[], &config),
             exporter,
@@ -137,10 +128,46 @@ impl Node {
             _ports: ports,
         }
     }
+
+    /// The same node after a reload with its canary's rows asking `agent`.
+    pub(crate) fn enrol(&mut self, agent: SocketAddr) {
+        let addresses = [self.exporter, self.admin, self.user];
+        self.haproxy.configure(&config(addresses, Some(agent)));
+        self.haproxy.reload();
+    }
+}
+
+fn config([exporter, admin, user]: [SocketAddr; 3], agent: Option<SocketAddr>) -> String {
+    let row = |backend: &str| {
+        let address = SocketAddr::new(loopback(1), 1);
+        let Some(agent) = agent else {
+            return format!("    server gke-cny-web {address} weight 100");
+        };
+        let request = format!("{backend}/gke-cny-web canary node=${{HAPROXY_LOCALPEER}}");
+        let line = AgentServer {
+            name: "gke-cny-web",
+            address,
+            agent,
+            request: &request,
+            inter: INTER,
+            more: "",
+        };
+        line.to_string()
+    };
+    format!(
+        "global\n    max-spread-checks 50ms\n    stats socket {admin} level admin\n    \
+         stats socket {user} level user\n{DEFAULTS}\n\
+         frontend exporter\n    bind {exporter}\n    \
+         http-request use-service prometheus-exporter\n\
+         backend web\n    server gke-b 127.0.0.1:1 weight 100\n{}\n\
+         backend canary_web\n{}\n",
+        row("web"),
+        row("canary_web")
+    )
 }
 
 /// Expects an exit code and these texts on standard output.
-fn expect(output: &Output, code: i32, texts: &[&str]) {
+pub(crate) fn expect(output: &Output, code: i32, texts: &[&str]) {
     let shown = format!("{}\n{}", output.stdout, output.stderr);
     assert_eq!(output.code, Some(code), "{shown}");
     for text in texts {

@@ -15,6 +15,8 @@ use crate::harness::wait::{PATIENCE, check, eventually};
 #[test]
 fn a_split_and_a_silent_node_are_shown() {
     let mut fleet = Fleet::start();
+    let settings = r#"{"nodes":[{"name":"lb-1","role":"main","zone":"z-b"}]}"#;
+    fleet.state.put("settings", settings);
     fleet.state.put("nodes/lb-2/canary-state", "ready");
     let sockets = fleet.sockets();
     let split = "split    canary_web/gke-cny-web: DRAIN on lb-1; UP on lb-2\n";
@@ -31,7 +33,7 @@ fn a_split_and_a_silent_node_are_shown() {
     ] {
         assert!(shown.contains(line), "no {line:?} in\n{shown}");
     }
-    let lines = fleet.run(&["get", "cny", "--role", "main=lb-1"], &sockets);
+    let lines = fleet.run(&["get", "cny"], &sockets);
     expect(&lines, 0, &[]);
     assert_eq!(
         lines.stdout,
@@ -39,6 +41,16 @@ fn a_split_and_a_silent_node_are_shown() {
          1 - web/gke-cny-web: UP\n1 main web/gke-cny-web: DRAIN\n",
     );
     assert_eq!(lines.stderr, "");
+    for selector in ["role=main", "node=lb-1", "group=canary node=lb-.*1"] {
+        let lines = fleet.run(&["get", "backend=web", selector], &sockets);
+        expect(&lines, 0, &[]);
+        let drained = "1 main web/gke-cny-web: DRAIN\n";
+        assert!(lines.stdout.contains(drained), "{selector}: {lines:?}");
+        assert!(
+            !lines.stdout.contains("UP") || selector != "group=canary node=lb-.*1",
+            "{lines:?}"
+        );
+    }
     fleet.nodes[1].haproxy.stop();
     eventually("the silence is shown", PATIENCE, || {
         let shown = fleet.run(&["status"], &sockets);
@@ -98,9 +110,25 @@ fn what_is_missing_is_named_and_nothing_fitting_is_an_error() {
     expect(&none, 2, &[]);
     assert!(
         none.stderr
-            .contains("error: no known server contains \"nobody\""),
+            .contains("error: no server matches \"nobody\"; known are 3 servers of the backends canary_web, web"),
         "{none:?}"
     );
+    for (selector, text) in [
+        ("colour=red", "unknown tag \"colour\""),
+        (
+            "node=lb-9",
+            "no LB node that has one of the servers matches \"node=lb-9\"",
+        ),
+        ("server=(", "server=("),
+    ] {
+        for command in ["status", "get", "diff"] {
+            let refused = fleet.run(&[command, selector], &[]);
+            expect(&refused, 2, &[]);
+            assert!(refused.stderr.contains(text), "{refused:?}");
+        }
+    }
+    let precheck = ["precheck", "--stage", "cny", "server=gke-x"];
+    expect(&fleet.run(&precheck, &fleet.sockets()), 2, &[]);
     // The store, without the replica; then nothing at all.
     let (kv, dead) = (fleet.state.kv(), "http://127.0.0.1:1");
     let common = ["status", "--env", "gprd", "--replica", dead, "--kv"];

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::net::TcpListener;
 
-use tidegate::domain::answer::{Percent, State};
+use tidegate::domain::migration::Mode;
 use tidegate::domain::name::ServerId;
 use tidegate::haproxy::socket::StatsAddress;
 
@@ -13,23 +13,22 @@ use super::{Fleet, Node};
 fn a_server_without_an_agent_is_drained_and_opened_over_both_kinds_of_sockets() {
     let fleet = Fleet::start();
     let server = ServerId::parse("web/gke-b").unwrap();
-    let half = Percent::new(50).unwrap();
     for node in &fleet.nodes {
         let unix = format!("unix:{}", node.haproxy.socket().display());
         for address in [unix, node.admin.to_string()] {
             let address = StatsAddress::parse(&address).unwrap();
             for (state, shown) in [
-                (State::Drain, "DRAIN"),
-                (State::Maint, "MAINT"),
-                (State::Ready(half), "no check"),
+                (Mode::Drain, "DRAIN"),
+                (Mode::Maint, "MAINT"),
+                (Mode::Ready, "no check"),
             ] {
                 run(address.set_state(&server, state)).unwrap();
                 assert_eq!(node.haproxy.server("web", "gke-b").status(), shown);
             }
-            for weight in [half, Percent::FULL] {
+            for weight in [50, 100] {
                 run(address.set_weight(&server, weight)).unwrap();
                 let row = node.haproxy.server("web", "gke-b");
-                assert_eq!(row.weight(), u32::from(weight.get()));
+                assert_eq!(row.weight(), u32::from(weight));
             }
         }
     }
@@ -42,7 +41,7 @@ fn what_haproxy_refuses_is_said_in_its_words() {
         let refused = |address: String, server: &str| {
             let address = StatsAddress::parse(&address).unwrap();
             let server = ServerId::parse(server).unwrap();
-            let refused = run(address.set_state(&server, State::Maint));
+            let refused = run(address.set_state(&server, Mode::Maint));
             refused.unwrap_err().to_string()
         };
         let error = refused(node.admin.to_string(), "web/nobody");
@@ -71,7 +70,7 @@ fn a_socket_that_closes_without_an_answer_has_done_nothing_that_is_known() {
     });
     let address = StatsAddress::parse(&address).unwrap();
     let server = ServerId::parse("web/gke-b").unwrap();
-    let error = run(address.set_state(&server, State::Drain)).unwrap_err();
+    let error = run(address.set_state(&server, Mode::Drain)).unwrap_err();
     assert!(
         error.to_string().contains("closed without an answer"),
         "{error}"

@@ -7,16 +7,20 @@
 )]
 
 mod balancer;
+mod both_sources;
 mod consul_faults;
 mod crowd;
 mod dead_parts;
 mod demo;
+mod disable;
 mod disk;
 mod folder_contract;
+mod followed;
 mod full_disk;
 mod gone_node;
 mod herd;
 mod http_drip;
+mod killed;
 mod kv_faults;
 mod kv_sizes;
 mod login_expiry;
