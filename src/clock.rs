@@ -67,9 +67,22 @@ fn never_back(latest: &AtomicI64, read: Timestamp) -> Timestamp {
 #[must_use]
 pub fn moment() -> Moment {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Moment(duration(time))
+}
+
+/// Neither clock shows a time before its beginning.
+fn duration(time: rustix::time::Timespec) -> Duration {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
-    Moment(Duration::new(seconds, nanos))
+    Duration::new(seconds, nanos)
+}
+
+/// The processor time that this process has used.
+#[must_use]
+pub fn processor_time() -> Duration {
+    duration(rustix::time::clock_gettime(
+        rustix::time::ClockId::ProcessCPUTime,
+    ))
 }
 
 #[cfg(test)]

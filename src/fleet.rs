@@ -55,6 +55,17 @@ pub struct Fleet {
     pub save_errors: AtomicU64,
 }
 
+/// The fleet in numbers, as this replica was asked by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Numbers {
+    /// Nodes and rows.
+    pub summary: Summary,
+    /// See [`Judge::oldest_unapplied`].
+    pub oldest_unapplied: Option<Duration>,
+    /// Rows and polls that were not kept, for want of room.
+    pub dropped: u64,
+}
+
 #[derive(Debug)]
 struct Collected {
     table: Table,
@@ -118,9 +129,9 @@ impl Fleet {
         }
     }
 
-    /// The same in numbers, and how many rows and polls were not kept.
+    /// The same in numbers.
     #[must_use]
-    pub fn summary(&self) -> (Summary, u64) {
+    pub fn numbers(&self) -> Numbers {
         let collected = self.collect();
         let judge = Judge {
             now: now(),
@@ -128,8 +139,12 @@ impl Fleet {
             poll_interval: self.settings.poll_interval,
             newest: self.newest(),
         };
-        let dropped = collected.dropped + collected.table.dropped();
-        (judge.summary(collected.table.nodes()), dropped)
+        let nodes = collected.table.nodes();
+        Numbers {
+            summary: judge.summary(nodes),
+            oldest_unapplied: judge.oldest_unapplied(nodes),
+            dropped: collected.dropped + collected.table.dropped(),
+        }
     }
 
     /// Forgets a node until it polls again; gives how many rows it had.

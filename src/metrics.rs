@@ -4,12 +4,17 @@
 //! force. Labels come from closed sets, and from the store: never a name that arrived over the wire.
 
 mod desired;
+mod latency;
+mod listing;
 mod peers;
+mod process;
+mod ramps;
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use jiff::Timestamp;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
@@ -18,11 +23,11 @@ use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::Registry;
 
 pub use self::desired::DIRECTIVES_SHOWN_MAX;
+pub use self::latency::Latency;
 pub use self::peers::PeerCounters;
 use crate::clock;
 use crate::domain::answer::{Answer, State};
-use crate::domain::authority::AuthorityName;
-use crate::domain::snapshot::ProblemKind;
+use crate::domain::word::Identity;
 use crate::fleet::Fleet;
 use crate::kv::KvError;
 use crate::store::Store;
@@ -36,6 +41,8 @@ pub struct Counts<const N: usize>([AtomicU64; N]);
 pub struct WorkerCounters {
     answers: Counts<7>,
     silent: Counts<4>,
+    /// From a whole request to its answer.
+    pub latency: Latency,
     /// Failures of accept itself.
     pub accept_errors: AtomicU64,
     /// Connections open now.
@@ -60,6 +67,8 @@ pub enum Silence {
 pub struct SourceCounters {
     whole: Counts<4>,
     light: Counts<4>,
+    /// From a whole reading to what follows from it being in force.
+    pub judged: Latency,
     /// Memories that could not be kept.
     pub memory_errors: AtomicU64,
 }
@@ -77,6 +86,9 @@ struct Shown {
     source: Arc<SourceCounters>,
     fleet: Arc<Fleet>,
     peers: Arc<PeerCounters>,
+    identity: Arc<Identity>,
+    /// When this process began.
+    began: Timestamp,
 }
 
 const ANSWERS: [&str; 7] = [
@@ -162,6 +174,7 @@ impl Metrics {
         source: Arc<SourceCounters>,
         fleet: Arc<Fleet>,
         peers: Arc<PeerCounters>,
+        identity: Arc<Identity>,
     ) -> Self {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(Shown {
@@ -170,6 +183,8 @@ impl Metrics {
             source,
             fleet,
             peers,
+            identity,
+            began: clock::now(),
         }));
         Self { registry }
     }
@@ -191,7 +206,9 @@ impl Collector for Shown {
         self.encode_source(&mut encoder)?;
         self.encode_fleet(&mut encoder)?;
         self.encode_peers(&mut encoder)?;
-        self.encode_state(&mut encoder)
+        self.encode_authority(&mut encoder)?;
+        self.encode_listing(&mut encoder)?;
+        self.encode_process(&mut encoder)
     }
 }
 
@@ -211,6 +228,9 @@ impl Shown {
         }
         .counters(encoder, answers)?;
         let silent = |at| self.sum(|worker| worker.silent.get(at));
+        let help = "Time from a whole request to its answer being sent, in seconds";
+        let latencies = self.workers.iter().map(|worker| &worker.latency);
+        Latency::encode(&latencies, encoder, ("tidegate_agent_answer_seconds", help))?;
         let help = "Connections closed without an answer, by reason";
         Family {
             name: "tidegate_agent_silent",
@@ -244,6 +264,9 @@ impl Shown {
         let errors = self.source.memory_errors.load(Ordering::Relaxed);
         let help = "Listings that could not be kept over a restart";
         counter(encoder, "tidegate_memory_errors", help, errors)?;
+        let help = "Time from a whole reading to what follows from it being in force, in seconds";
+        let judged = std::iter::once(&self.source.judged);
+        Latency::encode(&judged, encoder, ("tidegate_source_judged_seconds", help))?;
         let help = "Light reads that renew the lease, by outcome";
         let light = |at| self.source.light.get(at);
         Family {
@@ -256,7 +279,8 @@ impl Shown {
     }
 
     fn encode_fleet(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let (summary, dropped) = self.fleet.summary();
+        let numbers = self.fleet.numbers();
+        let summary = numbers.summary;
         for (name, help, value) in [
             ("nodes", "Nodes that asked this replica", summary.nodes),
             (
@@ -288,70 +312,17 @@ impl Shown {
             let name = format!("tidegate_fleet_{name}");
             gauge(encoder, &name, help, value as u64)?;
         }
+        let help = "Time since the last answer of the polling row that lacks the newest listing for \
+                    longest, in seconds; 0: none lacks it";
+        let name = "tidegate_fleet_oldest_unapplied_seconds";
+        let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        let oldest = numbers.oldest_unapplied.unwrap_or_default();
+        ConstGauge::new(oldest.as_secs_f64()).encode(metric)?;
         let help = "Rows and polls that the fleet view had no room for";
-        counter(encoder, "tidegate_fleet_dropped", help, dropped)?;
+        counter(encoder, "tidegate_fleet_dropped", help, numbers.dropped)?;
         let errors = self.fleet.save_errors.load(Ordering::Relaxed);
         let help = "Fleet views that could not be kept over a restart";
         counter(encoder, "tidegate_fleet_save_errors", help, errors)
-    }
-
-    fn encode_state(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let published = self.store.load();
-        let now = clock::moment();
-        let authority = published.standing.name(now);
-        let names = AuthorityName::ALL.map(AuthorityName::as_str);
-        let is = |at: usize| u64::from(AuthorityName::ALL[at] == authority);
-        let help = "1 for the authority that this replica has, 0 for the others";
-        Family {
-            name: "tidegate_authority",
-            help,
-            label: "authority",
-            values: &names,
-        }
-        .gauges(encoder, is)?;
-        if let Some(age) = published.standing.age(now) {
-            let help = "Time since the source last confirmed the listing, in seconds";
-            let name = "tidegate_confirmation_age_seconds";
-            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            ConstGauge::new(age.as_secs_f64()).encode(metric)?;
-        }
-        let Some(snapshot) = &published.snapshot else {
-            return Ok(());
-        };
-        gauge(
-            encoder,
-            "tidegate_listing_index",
-            "Index of the listing in force",
-            snapshot.index,
-        )?;
-        let generation = snapshot.generation;
-        let help = "Generation of the listing in force";
-        gauge(
-            encoder,
-            "tidegate_listing_generation",
-            help,
-            generation.r#gen,
-        )?;
-        let help = "Directives in force";
-        let directives = snapshot.placed().count() as u64;
-        gauge(encoder, "tidegate_directives", help, directives)?;
-        desired::encode(encoder, snapshot, clock::now())?;
-        let problems = snapshot.problems_at(clock::now());
-        let kinds = ProblemKind::ALL.map(ProblemKind::as_str);
-        let of = |at: usize| {
-            problems
-                .iter()
-                .filter(|problem| problem.kind == ProblemKind::ALL[at])
-                .count() as u64
-        };
-        let help = "Problems of single keys, by kind";
-        Family {
-            name: "tidegate_problems",
-            help,
-            label: "kind",
-            values: &kinds,
-        }
-        .gauges(encoder, of)
     }
 }
 

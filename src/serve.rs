@@ -224,6 +224,7 @@ impl Parts {
                 counters,
                 Arc::clone(&fleet),
                 peer_counters,
+                Arc::clone(&identity),
             )),
             fleet: Arc::clone(&fleet),
             others: Arc::new(others),

@@ -116,7 +116,11 @@ impl<K: Kv> Watcher<K> {
                 listing,
                 sent,
                 waited,
-            } => self.judge(listing, sent, waited).await,
+            } => {
+                let begun = Instant::now();
+                self.judge(listing, sent, waited).await;
+                self.parts.counters.judged.record(begun.elapsed());
+            }
             Heard::Doubt => self.after = None,
             Heard::Error(error) => self.failed(error).await,
         }

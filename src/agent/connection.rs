@@ -25,12 +25,16 @@ pub(super) async fn serve(worker: &Worker, mut stream: TcpStream, source: IpAddr
         worker.counters.silent(Silence::Gone);
         return;
     };
+    let begun = Instant::now();
     let line = request_line(&buffer[..length]);
     let Some(reply) = worker.answer(line, source) else {
         return worker.no_authority(line, source);
     };
     match timeout(WRITE_TIME_MAX, stream.write_all(&reply.rendered.line)).await {
-        Ok(Ok(())) => worker.told(&reply),
+        Ok(Ok(())) => {
+            worker.counters.latency.record(begun.elapsed());
+            worker.told(&reply);
+        }
         Ok(Err(_)) => return worker.not_told(&reply, Silence::Gone),
         Err(_) => return worker.not_told(&reply, Silence::Stuck),
     }

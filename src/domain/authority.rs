@@ -15,6 +15,7 @@ use jiff::Timestamp;
 
 pub use self::clause::Clause;
 pub use self::clocks::Offset;
+pub use self::held::HeldKind;
 pub use self::judgement::{Findings, Judgement, Questions};
 pub use self::peers::{Heard, PeerView, Said};
 pub use self::standing::{Answers, AuthorityName, CountedAs, Distrust, Refusal, Standing, Verdict};
@@ -35,6 +36,7 @@ use super::sentinel::Generation;
 mod away;
 mod clause;
 mod clocks;
+mod held;
 mod judgement;
 mod order;
 mod peers;

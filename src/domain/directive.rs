@@ -242,6 +242,13 @@ impl Directive {
         }
     }
 
+    /// What its plan makes of it, and when.
+    #[must_use]
+    pub fn becomes(&self) -> Option<(State, Timestamp)> {
+        let plan = self.then?;
+        Some((plan.state, self.plan_due(&plan)?))
+    }
+
     /// The next moment after `now` at which an answer from this directive may change because of
     /// the time alone.
     #[must_use]

@@ -91,6 +91,13 @@ impl Prefix {
         Self::new(root, environment)
     }
 
+    /// The root, and the environment below it.
+    #[must_use]
+    pub fn parts(&self) -> (&str, &str) {
+        let path = self.0.strip_suffix('/').unwrap_or(&self.0);
+        path.rsplit_once('/').unwrap_or(("", path))
+    }
+
     /// The text, with its closing slash.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
+use super::hash::fnv1a;
+
 /// One KV entry as the store holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
@@ -38,6 +40,17 @@ impl Listing {
     #[must_use]
     pub fn same_contents(&self, other: &Self) -> bool {
         self.entries == other.entries
+    }
+
+    /// A hash of its contents: of two listings with the same contents it is the same.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        fnv1a(self.entries.iter().flat_map(|(path, entry)| {
+            let lengths = [path.len(), entry.value.len()].map(|length| length as u64);
+            let numbers = [lengths[0], lengths[1], entry.modify_index];
+            let head = numbers.into_iter().flat_map(u64::to_le_bytes);
+            head.chain(path.bytes()).chain(entry.value.iter().copied())
+        }))
     }
 
     /// What a light read of this listing would show.

@@ -7,6 +7,7 @@ pub mod acceptance;
 pub mod announcement;
 pub mod answer;
 pub mod authority;
+pub mod board;
 pub mod change;
 pub mod columns;
 pub mod deploy;

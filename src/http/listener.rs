@@ -14,7 +14,7 @@ use std::time::Duration;
 use axum::serve::Listener;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
 
 /// The most connections at once. Balancers, a scraper and a few people need ten; the descriptors
@@ -121,6 +121,11 @@ impl Listener for Bounded {
 }
 
 impl Connection {
+    /// When it is cut.
+    pub(super) fn ends(&self) -> Instant {
+        self.time_over.deadline()
+    }
+
     /// The address of this machine that was called.
     pub(super) fn local_ip(&self) -> Option<IpAddr> {
         self.stream.local_addr().ok().map(|address| address.ip())

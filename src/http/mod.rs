@@ -8,6 +8,7 @@ mod fleet;
 mod groups;
 mod health;
 mod listener;
+mod page;
 mod peer;
 mod peer_fleet;
 mod replicas;
@@ -26,7 +27,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::serve::IncomingStream;
 use tokio::net::TcpListener;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tower::limit::GlobalConcurrencyLimitLayer;
 use tower::load_shed::LoadShedLayer;
@@ -70,6 +71,8 @@ struct Caller {
     /// Whether it is on this machine: on loopback, or calling an address of this machine from the
     /// same one, which no other machine can.
     is_local: bool,
+    /// When its connection is cut.
+    ends: Instant,
 }
 
 /// What the pages read from.
@@ -93,8 +96,8 @@ pub struct Pages {
     pub stopping: CancellationToken,
 }
 
-/// All routes with their limits.
-pub fn router(pages: Pages) -> Router {
+/// All routes with their limits. What goes on by itself ends with `stop`.
+pub fn router(pages: Pages, stop: &CancellationToken) -> Router {
     // Many views at once must not keep a balancer's probe out.
     let probed = Router::new()
         .route("/livez", get(health::live))
@@ -107,6 +110,7 @@ pub fn router(pages: Pages) -> Router {
         .route("/api/v1/fleet/forget", post(fleet::forget))
         .route("/api/v1/groups/{group}", get(groups::view))
         .route("/api/v1/replicas", get(replicas::view))
+        .merge(page::routes(&pages, stop))
         .fallback(no_such_page);
     // Scrapes and people must not keep a peer out: it would take this replica for out of sight.
     let asked = Router::new().route("/peer/v1/word", get(peer::word));
@@ -143,7 +147,7 @@ fn limited(routes: Router<Pages>, requests_max: usize) -> Router<Pages> {
 /// # Errors
 /// When the listener fails.
 pub async fn serve(listener: TcpListener, pages: Pages, stop: CancellationToken) -> io::Result<()> {
-    let service = router(pages).into_make_service_with_connect_info::<Caller>();
+    let service = router(pages, &stop).into_make_service_with_connect_info::<Caller>();
     let stopped = stop.clone();
     let served =
         axum::serve(Bounded::new(listener), service).with_graceful_shutdown(stop.cancelled_owned());
@@ -164,12 +168,17 @@ impl Connected<IncomingStream<'_, Bounded>> for Caller {
         let address = *stream.remote_addr();
         let own = stream.io().local_ip();
         let is_local = address.ip().to_canonical().is_loopback() || own == Some(address.ip());
-        Self { address, is_local }
+        let ends = stream.io().ends();
+        Self {
+            address,
+            is_local,
+            ends,
+        }
     }
 }
 
 async fn no_such_page() -> (StatusCode, &'static str) {
-    let text = "no such page: /livez, /readyz, /metrics, /api/v1/snapshot, /api/v1/explain, \
+    let text = "no such page: /, /livez, /readyz, /metrics, /api/v1/snapshot, /api/v1/explain, \
                 /api/v1/fleet, /api/v1/groups/<group>, /api/v1/replicas\n";
     (StatusCode::NOT_FOUND, text)
 }

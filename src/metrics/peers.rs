@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::{Counts, Shown, gauge};
 use crate::clock;
-use crate::domain::authority::{AuthorityName, CountedAs, Heard, Offset};
+use crate::domain::authority::{AuthorityName, CountedAs, Heard, Offset, PeerView};
 use crate::domain::name::Name;
 
 /// How the questions to each peer ended.
@@ -40,6 +40,7 @@ impl PeerCounters {
 
 impl Shown {
     pub(super) fn encode_peers(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        self.encode_in_view(encoder)?;
         self.encode_questions(encoder)?;
         self.encode_counted(encoder)?;
         self.encode_differences(encoder)?;
@@ -49,6 +50,26 @@ impl Shown {
         let help = "Problems of this replica and its peers, as /readyz names them";
         let name = "tidegate_replica_problems";
         gauge(encoder, name, help, problems.len() as u64)
+    }
+
+    /// How many replicas are in sight, this one counted, and how far their listings are apart.
+    fn encode_in_view(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let published = self.store.load();
+        let (standing, now) = (&published.standing, clock::moment());
+        let peers = standing.peers().iter();
+        let heard =
+            |peer: &&PeerView| matches!(standing.counted_as(peer, now), CountedAs::Heard(_));
+        let seen: Vec<_> = peers.filter(heard).collect();
+        let help = "Replicas that are in sight, this one counted";
+        let name = "tidegate_replicas_in_view";
+        gauge(encoder, name, help, seen.len() as u64 + 1)?;
+        let own = published.snapshot.as_ref().map(|snapshot| snapshot.index);
+        let told = seen.iter().filter_map(|peer| peer.said.as_ref()?.index);
+        let indexes: Vec<_> = told.chain(own).collect();
+        let spread = indexes.iter().max().zip(indexes.iter().min());
+        let spread = spread.map_or(0, |(newest, oldest)| newest - oldest);
+        let help = "How far the indexes of the replicas in sight are apart";
+        gauge(encoder, "tidegate_replica_index_spread", help, spread)
     }
 
     fn encode_questions(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

@@ -177,7 +177,7 @@ fn a_bad_question_is_refused_with_its_reason() {
         ),
         ("/api/v1/explain?request=a/b&source=", 400, "source"),
         ("/api/v1/other", 404, ""),
-        ("/", 404, ""),
+        ("/index.html", 404, ""),
     ] {
         let answer = tidegate.get(path);
         assert_eq!(answer.status, status, "{path}: {}", answer.text());

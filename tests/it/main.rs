@@ -21,6 +21,7 @@ mod lint;
 mod login;
 mod memory;
 mod operators;
+mod page;
 mod peers_http;
 mod read_paths;
 mod requests;

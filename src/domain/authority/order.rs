@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 
-use crate::domain::hash::fnv1a;
 use crate::domain::listing::Listing;
 use crate::domain::sentinel::Generation;
 
@@ -18,18 +17,9 @@ pub(super) fn order(
         if a.same_contents(b) {
             Ordering::Equal
         } else {
-            digest(a).cmp(&digest(b)).then(Ordering::Less)
+            a.digest().cmp(&b.digest()).then(Ordering::Less)
         }
     })
-}
-
-fn digest(listing: &Listing) -> u64 {
-    fnv1a(listing.entries.iter().flat_map(|(path, entry)| {
-        let lengths = [path.len(), entry.value.len()].map(|length| length as u64);
-        let numbers = [lengths[0], lengths[1], entry.modify_index];
-        let head = numbers.into_iter().flat_map(u64::to_le_bytes);
-        head.chain(path.bytes()).chain(entry.value.iter().copied())
-    }))
 }
 
 #[cfg(test)]

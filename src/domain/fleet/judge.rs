@@ -68,6 +68,17 @@ impl Judge {
         self.newest.is_some_and(|newest| told < Some(newest))
     }
 
+    /// For how long the row that lacks the newest listing for longest has been told nothing; rows
+    /// that do not poll are left out. It is the age of the oldest change that is not applied, or up
+    /// to one interval more. `None`: every row that polls was told.
+    #[must_use]
+    pub fn oldest_unapplied(&self, nodes: &BTreeMap<Name, Node>) -> Option<Duration> {
+        let rows = nodes.values().flat_map(|node| node.rows.values());
+        let lacking = rows.filter(|row| self.behind(row) && !self.silent(row));
+        let told = lacking.map(|row| row.told.map_or(row.first, |told| told.at));
+        told.min().map(|oldest| span(oldest, self.now))
+    }
+
     /// Counts it all.
     #[must_use]
     pub fn summary(&self, nodes: &BTreeMap<Name, Node>) -> Summary {

@@ -67,6 +67,10 @@ pub struct Desired {
     pub next_change: Option<Timestamp>,
     /// Where the server's groups are known from.
     pub groups: Groups,
+    /// Whether the last answer was another one than this snapshot has for its moment: a poll to come
+    /// does not mend that, as it does where a ramp has just gone on.
+    #[serde(skip)]
+    pub disputed: bool,
     #[serde(skip)]
     decided: Answer,
 }
@@ -219,14 +223,20 @@ impl Desired {
         let told = served.filter(|served| !served.behind && !served.further);
         match told.and_then(|served| Some((followed(served.told?), served.at?))) {
             // The replica saw the groups that the poll named, and this listing.
-            Some((told, at)) if guessed => {
+            Some((told, at)) => {
                 let then = snapshot.decide(&request, node.as_str(), at);
-                if !same_state(told, followed(then.answer)) {
+                let disputed = !same_state(told, followed(then.answer));
+                if guessed && disputed {
                     return Some(Self::said(told));
                 }
+                let desired = Self::by(&decision, known_from);
+                return Some(Self {
+                    disputed,
+                    ..desired
+                });
             }
             None if guessed && served.is_none() && decision.winner.is_none() => return None,
-            Some(_) | None => {}
+            None => {}
         }
         Some(Self::by(&decision, known_from))
     }
@@ -244,6 +254,7 @@ impl Desired {
             error: directive.and_then(Result::err).cloned(),
             next_change: decision.until,
             groups,
+            disputed: false,
             decided: decision.answer,
         }
     }
@@ -258,6 +269,7 @@ impl Desired {
             error: None,
             next_change: None,
             groups: Groups::Answer,
+            disputed: false,
             decided: answer,
         }
     }

@@ -17,6 +17,7 @@ mod consul_calls;
 pub(crate) mod consul_cluster;
 pub(crate) mod delay;
 pub(crate) mod dial;
+pub(crate) mod events;
 pub(crate) mod fleet;
 pub(crate) mod folder;
 pub(crate) mod haproxy;

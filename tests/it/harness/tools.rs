@@ -8,6 +8,17 @@ pub(crate) fn tool(name: &str) -> PathBuf {
     find(&folder(), name).unwrap_or_else(|message| panic!("{message}"))
 }
 
+/// The folder in which `scripts/setup` has put what `tests/browser` needs.
+pub(crate) fn browser_modules() -> PathBuf {
+    let modules = folder().join("browser");
+    assert!(
+        modules.join("node_modules").is_dir(),
+        "{} is missing: run scripts/setup, which fetches it",
+        modules.display()
+    );
+    modules
+}
+
 /// Looks for `bin/<name>` in a folder of tools; the error says what to do.
 pub(crate) fn find(folder: &Path, name: &str) -> Result<PathBuf, String> {
     let path = folder.join("bin").join(name);

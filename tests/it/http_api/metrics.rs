@@ -40,6 +40,20 @@ fn a_scrape_is_valid_openmetrics() {
         ("tidegate_listing_index", "gauge"),
         ("tidegate_directives", "gauge"),
         ("tidegate_problems", "gauge"),
+        ("tidegate_agent_answer_seconds", "histogram"),
+        ("tidegate_source_judged_seconds", "histogram"),
+        ("tidegate_held", "gauge"),
+        ("tidegate_listing_digest", "gauge"),
+        ("tidegate_ramps", "gauge"),
+        ("tidegate_replicas_in_view", "gauge"),
+        ("tidegate_replica_index_spread", "gauge"),
+        ("tidegate_fleet_oldest_unapplied_seconds", "gauge"),
+        ("tidegate_build_info", "gauge"),
+        ("process_start_time_seconds", "gauge"),
+        ("process_cpu_seconds", "counter"),
+        ("process_resident_memory_bytes", "gauge"),
+        ("process_open_fds", "gauge"),
+        ("process_max_fds", "gauge"),
     ] {
         let found = exposition.families.get(family).map(String::as_str);
         assert_eq!(found, Some(kind), "{family}");
@@ -154,9 +168,93 @@ fn counters_move_with_the_polls() {
         assert_eq!(grown(&series), times, "{series}");
     }
     assert_eq!(after.sum("tidegate_agent_silent_total{"), 0.0);
+    assert_eq!(grown("tidegate_agent_answer_seconds_count"), 15.0);
+    let quick = r#"tidegate_agent_answer_seconds_bucket{le="0.5"}"#;
+    assert_eq!(grown(quick), 15.0, "each takes less than a second");
     // Names that came over the wire are no labels: any client could make series without end.
     assert!(after.series.keys().all(|series| !series.contains("web")));
     assert_eq!(after.series.len(), before.series.len());
+}
+
+#[test]
+fn a_ramp_its_step_and_what_holds_are_read_at_each_scrape() {
+    let (state, tidegate) = Tidegate::start_drained();
+    let scrape = || Exposition::read(&tidegate.get("/metrics").text());
+    let before = scrape();
+    let value = |shown: &Exposition, series: &str| shown.series.get(series).copied();
+    let running = r#"tidegate_ramps{pace="running"}"#;
+    assert_eq!(value(&before, running), Some(0.0));
+    assert_eq!(
+        value(&before, r#"tidegate_ramp_step{group="canary"}"#),
+        None
+    );
+    let since = tidegate::clock::now() - jiff::SignedDuration::from_mins(90);
+    let ramp = format!(
+        r#"{{"state":"ready","since":"{since}","ramp":{{"by":"nodes","steps":[5,25,50],"every":"1h"}}}}"#
+    );
+    state.put("canary-state", ramp);
+    let shown = eventually("the ramp is shown", PATIENCE, || {
+        let shown = scrape();
+        check(value(&shown, running) == Some(1.0), || format!("{shown:?}")).map(|()| shown)
+    });
+    for (name, expected) in [("step", 2.0), ("steps", 3.0), ("step_percent", 25.0)] {
+        let series = format!("tidegate_ramp_{name}{{group=\"canary\"}}");
+        assert_eq!(value(&shown, &series), Some(expected), "{series}");
+    }
+    let next = value(
+        &shown,
+        r#"tidegate_ramp_next_step_timestamp_seconds{group="canary"}"#,
+    );
+    let next = next.expect("it goes on") - since.as_duration().as_secs_f64();
+    assert!((next - 7_200.0).abs() < 1.0, "{next}");
+    let digest = "tidegate_listing_digest";
+    assert_ne!(shown.series[digest], before.series[digest]);
+
+    state.remove("_meta");
+    eventually("what holds is named", PATIENCE, || {
+        let held = scrape().series[r#"tidegate_held{reason="sentinel"}"#];
+        check(held == 1.0, || held.to_string())
+    });
+}
+
+#[test]
+fn a_polling_row_that_lacks_a_change_is_as_old_as_its_last_answer() {
+    let (state, tidegate) = Tidegate::start_drained();
+    let oldest = || tidegate.metric("tidegate_fleet_oldest_unapplied_seconds");
+    tidegate.ask("web/cny canary node=lb-1\n");
+    assert_eq!(oldest(), 0.0);
+    state.put("canary-state", "maint");
+    eventually("it lacks the change", PATIENCE, || {
+        let oldest = oldest();
+        check((0.5..5.0).contains(&oldest), || oldest.to_string())
+    });
+    tidegate.await_answer("web/cny canary node=lb-1", "up maint", PATIENCE);
+    eventually("it has it", PATIENCE, || {
+        check(oldest() == 0.0, || oldest().to_string())
+    });
+}
+
+#[test]
+fn a_scrape_of_four_thousand_rows_is_quick() {
+    let (_state, tidegate) = Tidegate::start_drained();
+    let rows = (0..100).flat_map(|node| (0..40).map(move |server| (node, server)));
+    for (node, server) in rows {
+        tidegate.ask(format!("web_{server}/cny canary node=lb-{node}\n"));
+    }
+    eventually("all are known", PATIENCE, || {
+        let rows = tidegate.count("tidegate_fleet_rows");
+        check(rows == 4_000, || rows.to_string())
+    });
+    let quickest = (0..10).map(|_| {
+        let begun = std::time::Instant::now();
+        assert_eq!(tidegate.get("/metrics").status, 200);
+        begun.elapsed()
+    });
+    let quickest = quickest.min().expect("ten of them");
+    assert!(
+        quickest < std::time::Duration::from_millis(50),
+        "{quickest:?}"
+    );
 }
 
 impl Exposition {
@@ -194,16 +292,14 @@ impl Exposition {
 
     fn sample(&mut self, family: &str, series: &str, value: &str) {
         let name = series.split('{').next().unwrap_or_default();
-        let suffix = match self.families[family].as_str() {
-            "counter" => "_total",
-            "gauge" => "",
+        let suffixes: &[&str] = match self.families[family].as_str() {
+            "counter" => &["_total"],
+            "gauge" => &[""],
+            "histogram" => &["_bucket", "_sum", "_count"],
             other => panic!("{family}: a type that nobody expects here: {other}"),
         };
-        assert_eq!(
-            name,
-            format!("{family}{suffix}"),
-            "a sample outside its family"
-        );
+        let own = |suffix: &&str| name == format!("{family}{suffix}");
+        assert!(suffixes.iter().any(own), "outside {family}: {name}");
         let value: f64 = value
             .parse()
             .unwrap_or_else(|_| panic!("{series}: {value:?}"));

@@ -74,6 +74,7 @@ impl Replica {
             Arc::default(),
             Arc::clone(&fleet),
             Arc::clone(&counters),
+            Arc::new(identity.clone()),
         );
         let (token, stopping) = (Arc::default(), CancellationToken::new());
         let identity = Arc::new(identity);

@@ -28,6 +28,7 @@ mod mute;
 mod nodes_ramp;
 mod outage;
 mod package;
+mod page;
 mod restarts;
 mod scene;
 mod slow_source;
