@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use divan::{Bencher, black_box};
 use jiff::Timestamp;
-use tidegate::agent::{Agent, Settings};
+use tidegate::agent::{Agent, Close, Settings};
 use tidegate::clock;
 use tidegate::domain::answer::{ANSWER_BYTES_MAX, Origin};
 use tidegate::domain::authority::{Authority, Judgement, Times};
@@ -132,6 +132,7 @@ impl RunningAgent {
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
             workers: 1,
             connections_max: 1_000,
+            close: Close::Lazy,
             replica: Name::parse("a").expect("a name"),
         };
         let agent = Agent::bind(settings).expect("a port is free");

@@ -7,7 +7,7 @@
 //!                               └──────► file (data_dir/fleet), every 30 s and at the end
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,12 +18,12 @@ use tracing::warn;
 pub use self::file::FleetFile;
 pub use self::gather::{Forgot, Gathered, Gatherer, Others, SHARED_FOR};
 pub use self::keep::SAVE_EVERY;
-pub use self::tally::{TALLY_ROWS_MAX, Tally};
+pub use self::tally::{Spot, TALLY_ROWS_MAX, Tally};
 
 use self::tally::Counts;
 use crate::clock;
 use crate::domain::fleet::{
-    Judge, ROWS_MAX, Report, Summary, Table, Version, in_millis, shared_name,
+    Identity, Judge, Polled, ROWS_MAX, Report, Summary, Table, Version, in_millis, shared_name,
 };
 use crate::domain::key::Prefix;
 use crate::domain::name::Name;
@@ -60,9 +60,9 @@ struct Collected {
     table: Table,
     /// Polls that the workers had no room for.
     dropped: u64,
-    /// Emptied maps that keep their room: one for the workers' counts, one to add them up.
+    /// Emptied, and they keep their room: one for the workers' counts, one to add them up.
     spare: Counts,
-    sum: Counts,
+    sum: HashMap<Arc<Identity>, Polled>,
     tended: Timestamp,
     /// Nodes whose shared name is in the log.
     named: BTreeSet<Name>,
@@ -83,7 +83,7 @@ impl Fleet {
             table: Table::remembering(ROWS_MAX, nodes, now),
             dropped: 0,
             spare: Counts::new(),
-            sum: Counts::new(),
+            sum: HashMap::new(),
             tended: now,
             named: BTreeSet::new(),
         };
@@ -175,7 +175,7 @@ impl Collected {
     fn take(&mut self, tallies: &[Arc<Tally>]) {
         for tally in tallies {
             self.dropped += tally.take(&mut self.spare);
-            for (identity, polled) in self.spare.drain() {
+            for (identity, polled) in self.spare.drain(..) {
                 self.sum
                     .entry(identity)
                     .and_modify(|known| known.add(&polled))

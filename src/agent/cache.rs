@@ -15,6 +15,7 @@ use crate::domain::fleet::{Identity, Version};
 use crate::domain::name::Name;
 use crate::domain::request::Request;
 use crate::domain::snapshot::Snapshot;
+use crate::fleet::Spot;
 
 /// The most identities that a worker remembers. Beyond it the cache starts anew: the fleet of a
 /// large site has some ten thousand rows, and a stranger who asks for others costs time only.
@@ -29,21 +30,23 @@ const IDENTITY_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub(super) struct Cache {
     replica: Name,
     snapshot: Option<Arc<Snapshot>>,
-    answers: HashMap<Box<[u8]>, Rendered>,
+    answers: HashMap<Box<[u8]>, Rc<Rendered>>,
     /// Bytes of all identities together.
     bytes: usize,
     key: Vec<u8>,
 }
 
 /// An answer as bytes.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Rendered {
-    pub(super) line: Rc<[u8]>,
+    pub(super) line: Box<[u8]>,
     pub(super) answer: Answer,
     /// Who is told so; nobody when the request cannot be read.
     pub(super) identity: Option<Arc<Identity>>,
     /// How new the snapshot is that it comes from.
     pub(super) version: Version,
+    /// Where its polls are counted.
+    pub(super) spot: Spot,
     until: Option<Timestamp>,
 }
 
@@ -65,7 +68,7 @@ impl Cache {
         line: &[u8],
         source: IpAddr,
         now: Timestamp,
-    ) -> Rendered {
+    ) -> Rc<Rendered> {
         if !self
             .snapshot
             .as_ref()
@@ -85,9 +88,10 @@ impl Cache {
         if let Some(known) = self.answers.get(self.key.as_slice())
             && known.until.is_none_or(|until| now < until)
         {
-            return known.clone();
+            return Rc::clone(known);
         }
         let (rendered, lasting) = self.render(snapshot, line, source, now);
+        let rendered = Rc::new(rendered);
         if lasting {
             if self.answers.len() >= IDENTITIES_MAX
                 || self.bytes + self.key.len() > IDENTITY_BYTES_MAX
@@ -96,7 +100,7 @@ impl Cache {
             }
             let before = self
                 .answers
-                .insert(self.key.as_slice().into(), rendered.clone());
+                .insert(self.key.as_slice().into(), Rc::clone(&rendered));
             if before.is_none() {
                 self.bytes += self.key.len();
             }
@@ -136,6 +140,7 @@ impl Cache {
                 answer,
                 identity,
                 version: Version::of(snapshot),
+                spot: Spot::default(),
                 until,
             },
             lasting,

@@ -1,0 +1,114 @@
+//! Where a line gets its answer, and where it is counted what became of it.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use arc_swap::Guard;
+use jiff::Timestamp;
+
+use super::Shared;
+use super::cache::{Cache, Rendered};
+use crate::clock;
+use crate::domain::authority::Moment;
+use crate::domain::fleet::{Identity, Told};
+use crate::domain::request::Request;
+use crate::fleet::{Spot, Tally};
+use crate::metrics::{Silence, WorkerCounters};
+use crate::store::Published;
+
+/// Answers for one worker.
+#[derive(Debug)]
+pub(super) struct Desk {
+    shared: Arc<Shared>,
+    counters: Arc<WorkerCounters>,
+    tally: Arc<Tally>,
+    cache: Cache,
+}
+
+/// What the answers of one wake-up rest on: they are so few that it is a millisecond old at most,
+/// or as old as the process was stopped, which the lease takes care of.
+pub(super) struct Round {
+    published: Guard<Arc<Published>>,
+    at: Timestamp,
+}
+
+impl Desk {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        counters: Arc<WorkerCounters>,
+        tally: Arc<Tally>,
+    ) -> Self {
+        let cache = Cache::new(shared.replica.clone());
+        Self {
+            shared,
+            counters,
+            tally,
+            cache,
+        }
+    }
+
+    /// Reads what is in force, and the wall clock.
+    pub(super) fn round(&self) -> Round {
+        Round {
+            published: self.shared.store.load(),
+            at: clock::now(),
+        }
+    }
+
+    /// The answer to a request line; `None` when this replica must be silent at `now`.
+    pub(super) fn answer(
+        &mut self,
+        round: &Round,
+        line: &[u8],
+        source: IpAddr,
+        now: Moment,
+    ) -> Option<Rc<Rendered>> {
+        let snapshot = round.published.answering(now)?;
+        Some(self.cache.answer(snapshot, line, source, round.at))
+    }
+
+    /// A poll was told its answer.
+    pub(super) fn told(&self, round: &Round, rendered: &Rendered) {
+        self.counters.answered(rendered.answer);
+        if let Some(identity) = &rendered.identity {
+            let told = Told {
+                at: round.at,
+                version: rendered.version,
+                answer: rendered.answer,
+            };
+            self.tally
+                .record(identity, &rendered.spot, round.at, Some(told));
+        }
+    }
+
+    /// The peer did not take its answer.
+    pub(super) fn not_told(&self, round: &Round, rendered: &Rendered, why: Silence) {
+        self.counters.silent(why);
+        if let Some(identity) = &rendered.identity {
+            self.tally.record(identity, &rendered.spot, round.at, None);
+        }
+    }
+
+    /// A poll was closed because this replica must be silent: a node that asks is there all the
+    /// same, and not shown as silent itself.
+    pub(super) fn no_authority(&self, round: &Round, line: &[u8], source: IpAddr) {
+        self.counters.silent(Silence::NoAuthority);
+        if let Ok(request) = Request::parse(line) {
+            let identity = Arc::new(Identity::new(&request, source));
+            self.tally
+                .record(&identity, &Spot::default(), round.at, None);
+        }
+    }
+
+    /// A connection was closed without an answer.
+    pub(super) fn silent(&self, why: Silence) {
+        self.counters.silent(why);
+    }
+
+    /// Accept itself failed.
+    pub(super) fn accept_failed(&self) {
+        self.counters.accept_errors.fetch_add(1, Ordering::Relaxed);
+    }
+}
