@@ -8,6 +8,7 @@
 //! ```
 
 use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,10 +21,11 @@ pub use self::gather::{Forgot, Gathered, Gatherer, Others, SHARED_FOR};
 pub use self::keep::SAVE_EVERY;
 pub use self::tally::{Spot, TALLY_ROWS_MAX, Tally};
 
-use self::tally::Counts;
+use self::tally::Count;
 use crate::clock;
 use crate::domain::fleet::{
-    Identity, Judge, Polled, ROWS_MAX, Report, Summary, Table, Version, in_millis, shared_name,
+    Identity, Judge, NODES_MAX, Polled, ROWS_MAX, Report, Summary, Table, Version, in_millis,
+    shared_name,
 };
 use crate::domain::key::Prefix;
 use crate::domain::name::Name;
@@ -61,8 +63,10 @@ struct Collected {
     /// Polls that the workers had no room for.
     dropped: u64,
     /// Emptied, and they keep their room: one for the workers' counts, one to add them up.
-    spare: Counts,
-    sum: HashMap<Arc<Identity>, Polled>,
+    spare: Vec<Count>,
+    sum: HashMap<Identity, Polled>,
+    /// Names of addresses that stand for nodes.
+    addresses: HashMap<IpAddr, Name>,
     tended: Timestamp,
     /// Nodes whose shared name is in the log.
     named: BTreeSet<Name>,
@@ -82,8 +86,9 @@ impl Fleet {
         let collected = Collected {
             table: Table::remembering(ROWS_MAX, nodes, now),
             dropped: 0,
-            spare: Counts::new(),
+            spare: Vec::new(),
             sum: HashMap::new(),
+            addresses: HashMap::new(),
             tended: now,
             named: BTreeSet::new(),
         };
@@ -173,13 +178,20 @@ impl Collected {
     /// Adds up what all workers counted, then counts it: the time between two polls of a row is
     /// known only when all of them are.
     fn take(&mut self, tallies: &[Arc<Tally>]) {
+        if self.addresses.len() > NODES_MAX {
+            self.addresses.clear();
+        }
         for tally in tallies {
             self.dropped += tally.take(&mut self.spare);
-            for (identity, polled) in self.spare.drain(..) {
-                self.sum
-                    .entry(identity)
-                    .and_modify(|known| known.add(&polled))
-                    .or_insert(polled);
+            for count in self.spare.drain(..) {
+                let named = |address| {
+                    let name = self.addresses.entry(address);
+                    name.or_insert_with(|| Name::from_address(address)).clone()
+                };
+                let identity = count.asker.at(count.source, named);
+                let sum = self.sum.entry(identity);
+                sum.and_modify(|known| known.add(&count.polled))
+                    .or_insert(count.polled);
             }
         }
         for (identity, polled) in self.sum.drain() {

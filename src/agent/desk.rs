@@ -12,7 +12,7 @@ use super::Shared;
 use super::cache::{Cache, Rendered};
 use crate::clock;
 use crate::domain::authority::Moment;
-use crate::domain::fleet::{Identity, Told};
+use crate::domain::fleet::{Asker, Polled, Told};
 use crate::domain::request::Request;
 use crate::fleet::{Spot, Tally};
 use crate::metrics::{Silence, WorkerCounters};
@@ -70,25 +70,26 @@ impl Desk {
     }
 
     /// A poll was told its answer.
-    pub(super) fn told(&self, round: &Round, rendered: &Rendered) {
+    pub(super) fn told(&self, round: &Round, rendered: &Rendered, source: IpAddr) {
         self.counters.answered(rendered.answer);
-        if let Some(identity) = &rendered.identity {
-            let told = Told {
-                at: round.at,
-                version: rendered.version,
-                answer: rendered.answer,
-            };
-            self.tally
-                .record(identity, &rendered.spot, round.at, Some(told));
-        }
+        let told = Told {
+            at: round.at,
+            version: rendered.version,
+            answer: rendered.answer,
+        };
+        self.count(round, rendered, source, Some(told));
     }
 
     /// The peer did not take its answer.
-    pub(super) fn not_told(&self, round: &Round, rendered: &Rendered, why: Silence) {
+    pub(super) fn not_told(
+        &self,
+        round: &Round,
+        rendered: &Rendered,
+        source: IpAddr,
+        why: Silence,
+    ) {
         self.counters.silent(why);
-        if let Some(identity) = &rendered.identity {
-            self.tally.record(identity, &rendered.spot, round.at, None);
-        }
+        self.count(round, rendered, source, None);
     }
 
     /// A poll was closed because this replica must be silent: a node that asks is there all the
@@ -96,9 +97,9 @@ impl Desk {
     pub(super) fn no_authority(&self, round: &Round, line: &[u8], source: IpAddr) {
         self.counters.silent(Silence::NoAuthority);
         if let Ok(request) = Request::parse(line) {
-            let identity = Arc::new(Identity::new(&request, source));
-            self.tally
-                .record(&identity, &Spot::default(), round.at, None);
+            let asker = Arc::new(Asker::new(&request));
+            let polled = Polled::once(round.at, None);
+            self.tally.record(&asker, source, &Spot::default(), &polled);
         }
     }
 
@@ -110,5 +111,12 @@ impl Desk {
     /// Accept itself failed.
     pub(super) fn accept_failed(&self) {
         self.counters.accept_errors.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn count(&self, round: &Round, rendered: &Rendered, source: IpAddr, told: Option<Told>) {
+        if let Some(asker) = &rendered.asker {
+            let polled = Polled::once(round.at, told);
+            self.tally.record(asker, source, &rendered.spot, &polled);
+        }
     }
 }

@@ -306,8 +306,8 @@ impl Worker {
         let whole = read == Read::Whole && line.len() == length;
         let last = read == Read::HalfClosed || (whole && self.close == Close::Fin);
         match write(&socket, &answer.line, last) {
-            Ok(()) => self.desk.told(round, &answer),
-            Err(why) => return self.desk.not_told(round, &answer, why),
+            Ok(()) => self.desk.told(round, &answer, source),
+            Err(why) => return self.desk.not_told(round, &answer, source, why),
         }
         if !last {
             self.closing.push(socket, now);

