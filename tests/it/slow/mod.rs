@@ -21,3 +21,4 @@ mod nodes_ramp;
 mod outage;
 mod restarts;
 mod scene;
+mod segments;
