@@ -107,13 +107,12 @@ impl Stage {
         });
         let windows: Vec<_> = (0..WINDOWS).map(|_| self.window()).collect();
         println!("{:?}: {windows:.3?}", plan.version);
-        // Whoever is kept from running for 40 ms acknowledges by a segment of its own: that is the
-        // machine's.
-        let least = windows
-            .iter()
-            .map(|it| it.segments)
-            .fold(f64::MAX, f64::min);
-        assert!((4.9..5.1).contains(&least), "{least}");
+        // The two counters are not read at one moment, and whoever is kept from running for 40 ms
+        // acknowledges by a segment of its own: the machine's part. One more for each poll is 6.
+        let mut segments: Vec<_> = windows.iter().map(|it| it.segments).collect();
+        segments.sort_by(f64::total_cmp);
+        let median = segments[WINDOWS / 2];
+        assert!((4.8..5.2).contains(&median), "{median}");
         assert_eq!([&self.space, &node].map(time_waits), [0, 0]);
         let most = windows.iter().map(|it| it.rate).fold(0.0, f64::max);
         most * plan.inter.as_secs_f64() / f64::from(plan.servers)
