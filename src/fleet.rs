@@ -34,6 +34,11 @@ use crate::store::Store;
 /// How often the table is tended: silent rows are forgotten after a day, so it is in no hurry.
 const TEND_EVERY: Duration = Duration::from_mins(1);
 
+/// The most rows that become known in one collection: a whole site's within one or two, and a row
+/// that found no room polls again. More of them all the time are no fleet's, and each costs as much
+/// as several polls.
+const NEW_ROWS_MAX: usize = 4_096;
+
 /// Whose fleet it is.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -194,8 +199,10 @@ impl Collected {
                     .or_insert(count.polled);
             }
         }
+        let mut new_left = NEW_ROWS_MAX;
         for (identity, polled) in self.sum.drain() {
-            self.table.record(&identity, &polled.in_millis());
+            let polled = polled.in_millis();
+            self.table.record_among(&identity, &polled, &mut new_left);
         }
     }
 
