@@ -51,6 +51,7 @@ fn what_nobody_says_has_its_default() {
     assert_eq!(config.agent.listen.to_string(), "0.0.0.0:8790");
     assert_eq!(config.agent.workers, 3);
     assert_eq!(config.agent.connections_max, 16_384);
+    assert_eq!(config.agent.close, AgentClose::Lazy);
     assert_eq!(config.http.listen.to_string(), "0.0.0.0:8791");
     assert_eq!(config.log.format, LogFormat::Text);
     assert_eq!(config.log.level, "info");
@@ -81,6 +82,7 @@ fn every_setting_can_stand_in_the_file() {
         listen = '[::]:9000'
         workers = 0x10
         connections_max = 1_000
+        close = 'fin'
         [http]
         listen = '127.0.0.1:9001'
         [observe]
@@ -111,6 +113,7 @@ fn every_setting_can_stand_in_the_file() {
     assert_eq!(bearer, Some("/run/identity/token".as_ref()));
     assert_eq!(config.agent.workers, 16);
     assert_eq!(config.agent.connections_max, 1_000);
+    assert_eq!(config.agent.close, AgentClose::Fin);
     assert_eq!(config.log.format, LogFormat::Json);
     let others: Vec<_> = config.others().map(|peer| peer.url.as_str()).collect();
     assert_eq!(others, ["http://10.0.0.1:8791", "http://10.0.0.3:8791"]);

@@ -72,6 +72,26 @@ fn judge(millis: i64) -> Judge {
 }
 
 #[test]
+fn of_a_flood_of_new_rows_only_some_become_known_and_known_ones_are_counted() {
+    let mut table = Table::new(10);
+    poll(&mut table, "lb-1", "web/known", 0);
+    let mut new_left = 2;
+    for server in ["web/a", "web/b", "web/c", "web/d", "web/known"] {
+        let polled = Polled::once(at(1_000), None);
+        table.record_among(
+            &identity("lb-1", server, "10.0.0.1"),
+            &polled,
+            &mut new_left,
+        );
+    }
+    let rows = &table.nodes()["lb-1"].rows;
+    let names: Vec<_> = rows.keys().map(ServerId::as_str).collect();
+    assert_eq!(names, ["web/a", "web/b", "web/known"]);
+    assert_eq!(rows["web/known"].polls, 2);
+    assert_eq!(table.dropped(), 2);
+}
+
+#[test]
 fn a_row_learns_its_interval_and_one_long_silence_is_none() {
     let mut table = Table::new(10);
     poll(&mut table, "lb-1", "web/a", 0);

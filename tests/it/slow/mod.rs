@@ -31,5 +31,6 @@ mod package;
 mod page;
 mod restarts;
 mod scene;
+mod segments;
 mod slow_source;
 mod terraform;
