@@ -16,6 +16,7 @@ use crate::cli::{Exit, Failure, print};
 use crate::clock;
 use crate::domain::change::Edit;
 use crate::domain::listing::{Entry, Listing};
+use crate::domain::migration::SocketChange;
 use crate::domain::rails::{Capacity, Override, PlanRow, Refusal, Verdict};
 use crate::domain::sentinel::Generation;
 use crate::domain::settings::Settings;
@@ -77,6 +78,11 @@ impl<'a> Writing<'a> {
     /// How far it is written.
     pub(in crate::cli) const fn progress(&self) -> &Progress {
         &self.progress
+    }
+
+    /// What is written to stats sockets.
+    pub(in crate::cli) fn socket_changes(&self) -> Vec<SocketChange> {
+        self.sockets.changes()
     }
 
     /// Writes what does not follow the KV, after that is written.
@@ -176,7 +182,7 @@ impl<'a> Writing<'a> {
         loop {
             let (source, listing) = (&context.source, &standing.listing);
             let about = About {
-                sockets: self.sockets.changes(),
+                sockets: self.socket_changes(),
                 ..about.clone()
             };
             let writing = write(source, &places, listing, &mut self.progress, &about);
