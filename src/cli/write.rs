@@ -205,7 +205,8 @@ impl WriteArgs {
         changes: impl Fn(&Standing) -> Result<Vec<Change>, Failure>,
     ) -> Result<(), Failure> {
         self.apply(look, manner, |standing| {
-            let mut changes = changes(standing)?;
+            let changes = changes(standing)?.into_iter();
+            let mut changes: Vec<_> = changes.map(|change| going_on(change, standing)).collect();
             let wanted = changes.iter().filter_map(Change::wanted);
             check_guard(&standing.snapshot, wanted)?;
             let lifted = overrides(&standing.snapshot, &changes, self.overrides(), standing.now)?;
@@ -375,6 +376,20 @@ impl WriteArgs {
             trace: trace(),
             sockets: Vec::new(),
         }
+    }
+}
+
+/// The change without a restart of what stands and only gets another end.
+fn going_on(change: Change, standing: &Standing) -> Change {
+    let mut placed = standing.snapshot.placed();
+    let placed = placed.find(|placed| placed.key == change.key);
+    let Some(Ok(stands)) = placed.map(|placed| &placed.directive) else {
+        return change;
+    };
+    let directive = change.directive;
+    Change {
+        directive: directive.map(|directive| directive.going_on(stands, standing.now)),
+        ..change
     }
 }
 
