@@ -16,7 +16,6 @@ use std::env;
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::NonEmptyStringValueParser;
 
 use self::checks::{Overrides, check_guard, differing, overrides};
 use self::files::FilesArgs;
@@ -24,7 +23,7 @@ pub(super) use self::plan::shown as listed;
 pub(super) use self::scope::ScopeArgs;
 use self::sockets::Sockets;
 pub(super) use self::standing::Standing;
-pub(super) use self::ttl::TtlArgs;
+pub(super) use self::ttl::{TtlArgs, span};
 pub(super) use self::writing::Writing;
 use super::announce;
 use super::ask::has_terminal;
@@ -45,10 +44,10 @@ use crate::domain::topology::Topology;
 #[derive(Debug, Args)]
 pub(super) struct AuthorArgs {
     /// Why; kept with the change.
-    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "TEXT", value_parser = said)]
     reason: Option<String>,
     /// Who; by default the CI job's user, or the one who is logged in.
-    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "NAME", value_parser = said)]
     by: Option<String>,
 }
 
@@ -145,6 +144,10 @@ impl Change {
 
 /// The longest command line that the history keeps, in characters.
 const COMMAND_CHARS_MAX: usize = 1_024;
+
+/// The longest reason or name, in characters: it stands in every directive of a change, twice in
+/// its record, and in a line of the status.
+const SAID_CHARS_MAX: usize = 1_024;
 
 /// The last line of a dry run.
 pub(super) const DRY_RUN: &str = "dry run: nothing was written\n";
@@ -403,6 +406,18 @@ pub(super) fn command_line() -> String {
         .collect::<Vec<_>>()
         .join(" ");
     line.chars().take(COMMAND_CHARS_MAX).collect()
+}
+
+/// A text that says something, and is bounded.
+fn said(text: &str) -> Result<String, String> {
+    let seen = |c: char| !c.is_whitespace() && !c.is_control();
+    if !text.contains(seen) {
+        return Err("it says nothing".to_owned());
+    }
+    if text.chars().count() > SAID_CHARS_MAX {
+        return Err(format!("more than {SAID_CHARS_MAX} characters"));
+    }
+    Ok(text.to_owned())
 }
 
 /// W3C trace context of who called, if it is one.
