@@ -29,6 +29,7 @@ impl Undo {
         let look = self.look.open(flags)?;
         let records = Records::of(&look.context)?;
         let parts = records.of_change(&self.change)?;
+        check_first(&parts)?;
         let manner = Manner {
             asks: true,
             ..Manner::default()
@@ -46,6 +47,22 @@ impl Undo {
             })
         })
     }
+}
+
+/// Parts that were taken away as old cannot be put back, and half a change is none.
+fn check_first(parts: &[&Record]) -> Result<(), Failure> {
+    let missing = parts.iter().zip(1..).find(|(record, number)| {
+        let part = record.part.map_or(1, |part| part.number);
+        part != *number
+    });
+    let Some((_, number)) = missing else {
+        return Ok(());
+    };
+    let text = format!(
+        "part {number} of this change is not in the history any more: write what you want; nothing \
+         was written"
+    );
+    Err(Failure::new(Exit::Refused, text))
 }
 
 /// The edits that put back what stood before, unless something else stands there now.

@@ -283,3 +283,33 @@ fn the_commands_of_old_go_on_working_by_their_names() {
     assert_eq!(output.code, Some(2), "{output:?}");
     expect(&call("set-server-state", &[]), 2, &["STATE"]);
 }
+
+#[test]
+fn a_change_whose_first_part_is_gone_is_not_half_undone() {
+    let place = Place::consul();
+    set_up(&place);
+    let names: Vec<_> = (0..70).map(|n| format!("web/cny-{n}")).collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let change = id(&place.done(&[&["set", "40%"], &names[..]].concat()));
+    let Place::Consul(consul) = &place else {
+        panic!("it is a Consul");
+    };
+    consul.kv_delete(&format!("frontend-history/gprd/{change}"));
+    let text = "part 1 of this change is not in the history any more";
+    expect(
+        &place.run(&["undo", &change]),
+        3,
+        &[text, "nothing was written"],
+    );
+    assert!(place.get("server-overrides/web/cny-69").is_some());
+}
+
+#[test]
+fn a_lock_of_a_stage_that_nobody_knows_is_named() {
+    let place = Place::folder();
+    set_up(&place);
+    let texts = ["note: this locks nothing", "know cny, and no canary"];
+    expect(&place.run(&["deploy", "start", "canary"]), 0, &texts);
+    let shown = place.done(&["deploy", "start", "cny"]);
+    assert!(!shown.contains("locks nothing"), "{shown}");
+}
