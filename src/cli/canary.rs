@@ -38,9 +38,6 @@ pub(super) struct Canary {
     /// The same with steps of your own: by=nodes|weight,steps=5,25,50,every=2m.
     #[arg(long, value_name = "SPEC", value_parser = ramp::parse, conflicts_with = "slowly")]
     ramp: Option<Spec>,
-    /// Although a deploy is running.
-    #[arg(long)]
-    ignore_deployment_check: bool,
     /// Before anything is written, this URL must answer well that many times in a row
     /// (--verify-times).
     #[arg(long, value_name = "URL")]
@@ -103,10 +100,7 @@ impl Canary {
             look.context
                 .block_on(verify::passes(url, self.verify_times))?;
         }
-        let manner = Manner {
-            asks: false,
-            ignores_deploys: self.ignore_deployment_check,
-        };
+        let manner = Manner::default();
         let records = self.wanted.resume.then(|| Records::of(&look.context));
         let records = records.transpose()?;
         self.write.apply_changes(&look, manner, |standing| {

@@ -30,10 +30,7 @@ impl Undo {
         let records = Records::of(&look.context)?;
         let parts = records.of_change(&self.change)?;
         check_first(&parts)?;
-        let manner = Manner {
-            asks: true,
-            ..Manner::default()
-        };
+        let manner = Manner { asks: true };
         self.write.apply(&look, manner, |standing| {
             let edits = undone(&standing.listing, &parts)?;
             let changed = parts.iter().flat_map(|part| &part.changed);

@@ -34,6 +34,7 @@ use crate::clock;
 use crate::domain::change::{Edit, applied, parts};
 use crate::domain::directive::{Author, Desired, Directive};
 use crate::domain::key::DirectiveKey;
+use crate::domain::listing::Listing;
 use crate::domain::migration::SocketChange;
 use crate::domain::rails::{self, Consent, Flag, Rail, Verdict, evaluate};
 use crate::domain::sentinel::Generation;
@@ -84,6 +85,9 @@ pub(super) struct WriteArgs {
     /// Although all servers of a second zone would be out; needs --reason.
     #[arg(long, requires = "reason")]
     second_zone: bool,
+    /// Although a deploy is running.
+    #[arg(long)]
+    ignore_deployment_check: bool,
     /// Maintenance at once, without a drain before it.
     #[arg(long)]
     now: bool,
@@ -100,8 +104,6 @@ pub(super) struct WriteArgs {
 pub(super) struct Manner {
     /// Whether a person is asked before it is written.
     pub(super) asks: bool,
-    /// Although a deploy is running.
-    pub(super) ignores_deploys: bool,
 }
 
 /// One key, and what shall stand there.
@@ -118,7 +120,6 @@ struct Asked<'a> {
     standing: &'a Standing,
     all: &'a [Vec<Edit>],
     sockets: &'a Sockets,
-    manner: Manner,
 }
 
 /// What is to be written.
@@ -243,7 +244,8 @@ impl WriteArgs {
         let Proposal { edits, change, .. } = first;
         if edits.is_empty() && sockets.is_empty() {
             print("nothing to change: it is already so\n")?;
-            return sockets.outcome(None);
+            sockets.outcome(None)?;
+            return self.wait_again(look, &standing.listing);
         }
         let mut all = parts(edits, EDIT_OPERATIONS_MAX);
         if all.is_empty() {
@@ -263,6 +265,16 @@ impl WriteArgs {
             .and_then(|generation| self.finish(look, &writing, &about, generation));
         announcing.finish(context);
         outcome
+    }
+
+    /// What stands already may not be applied yet: a command that is repeated goes on waiting.
+    fn wait_again(&self, look: &Look, listing: &Listing) -> Result<(), Failure> {
+        let Some(limit) = self.wait.filter(|_| !self.dry_run) else {
+            return Ok(());
+        };
+        let generation = Generation::read(listing)
+            .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+        wait::converged(look, &[], generation, limit)
     }
 
     /// What comes after the writing: sockets are written, it is read back, old history goes, and it is waited for.
@@ -309,7 +321,7 @@ impl WriteArgs {
         let context = rails::Context {
             now: standing.now,
             deploys: &deploys,
-            flags: self.flags(asked.manner),
+            flags: self.flags(),
             reason: self.author.reason(),
             consent,
         };
@@ -354,14 +366,14 @@ impl WriteArgs {
         }
     }
 
-    fn flags(&self, manner: Manner) -> BTreeSet<Flag> {
+    fn flags(&self) -> BTreeSet<Flag> {
         let given = [
             (self.below_floor, Flag::BelowFloor),
             (self.canary_alone, Flag::CanaryAlone),
             (self.second_zone, Flag::SecondZone),
             (self.now, Flag::Now),
             (self.force, Flag::Force),
-            (manner.ignores_deploys, Flag::IgnoreDeploymentCheck),
+            (self.ignore_deployment_check, Flag::IgnoreDeploymentCheck),
         ];
         given
             .into_iter()

@@ -95,7 +95,6 @@ impl<'a> Writing<'a> {
             standing,
             all: self.progress.left(),
             sockets: &self.sockets,
-            manner: self.manner,
         }
     }
 

@@ -313,3 +313,39 @@ fn a_lock_of_a_stage_that_nobody_knows_is_named() {
     let shown = place.done(&["deploy", "start", "cny"]);
     assert!(!shown.contains("locks nothing"), "{shown}");
 }
+
+#[test]
+fn every_command_takes_the_flag_that_a_deploy_lock_names() {
+    let place = Place::folder();
+    set_up(&place);
+    place.done(&["canary", "--drain"]);
+    place.done(&["deploy", "start", "cny"]);
+    let ready = id(&place.done(&["canary", "--ready"]));
+    for command in [&["set", "drain", "web/cny"][..], &["undo", &ready]] {
+        expect(
+            &place.run(command),
+            3,
+            &["--ignore-deployment-check overrides it"],
+        );
+        let flag = ["--ignore-deployment-check"];
+        place.done(&[command, &flag].concat());
+        // What gives traffic back is never held up.
+        place.done(&["clear", "web/cny"]);
+    }
+}
+
+#[test]
+fn a_command_that_is_repeated_goes_on_waiting() {
+    let place = Place::folder();
+    set_up(&place);
+    place.done(&["canary", "--drain"]);
+    let again = [
+        "canary",
+        "--drain",
+        "--wait=0s",
+        "--replica",
+        "http://127.0.0.1:1",
+    ];
+    let texts = ["already so", "no replica shows who was told"];
+    expect(&place.run(&again), 7, &texts);
+}
