@@ -119,10 +119,9 @@ impl Spec {
             ramp: Some(running),
             ..
         }) = standing.map(|directive| &directive.desired)
+            && matches!(running.by, By::Nodes(_)) == self.by_nodes
         {
-            if matches!(running.by, By::Nodes(_)) == self.by_nodes {
-                return ramp(running.by.clone());
-            }
+            return ramp(running.by.clone());
         }
         if !self.by_nodes {
             return ramp(By::Weight);
