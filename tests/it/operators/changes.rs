@@ -349,3 +349,12 @@ fn a_command_that_is_repeated_goes_on_waiting() {
     let texts = ["already so", "no replica shows who was told"];
     expect(&place.run(&again), 7, &texts);
 }
+
+#[test]
+fn nodes_that_nobody_sees_are_not_said_to_be_missing_in_the_settings() {
+    let place = Place::folder();
+    set_up(&place);
+    let output = place.run(&["get", "zone=b", "--replica", "http://127.0.0.1:1"]);
+    let shown = expect(&output, 2, &["zones: none is known, since no node is"]);
+    assert!(!shown.contains("settings.nodes is empty"), "{shown}");
+}
