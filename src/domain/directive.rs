@@ -186,6 +186,20 @@ impl Directive {
         asked(self) == asked(other)
     }
 
+    /// The same, counted from when the standing one counts, if that asks for the same but for its
+    /// end: another end restarts no ramp and no plan.
+    #[must_use]
+    pub fn going_on(self, standing: &Self, now: Timestamp) -> Self {
+        let asked = |d: &Self| (d.desired.clone(), d.then);
+        if asked(&self) != asked(standing) || standing.is_lifted(now) {
+            return self;
+        }
+        Self {
+            since: standing.since.or(self.since),
+            ..self
+        }
+    }
+
     /// Whether it no longer counts: past its end, and to be lifted there. Once true it stays so.
     #[must_use]
     pub fn is_lifted(&self, now: Timestamp) -> bool {
