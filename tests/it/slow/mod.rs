@@ -30,6 +30,7 @@ mod outage;
 mod package;
 mod page;
 mod restarts;
+mod routing_table;
 mod scene;
 mod slow_source;
 mod terraform;
