@@ -18,6 +18,7 @@ mod folder_contract;
 mod followed;
 mod full_disk;
 mod gone_node;
+mod health_checks;
 mod herd;
 mod http_drip;
 mod killed;
