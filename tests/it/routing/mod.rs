@@ -2,6 +2,7 @@
 //! addresses are replaced, through the environment.
 
 mod accepted;
+mod clients;
 mod preflight;
 mod ssh;
 pub(crate) mod table;
