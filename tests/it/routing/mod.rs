@@ -203,17 +203,8 @@ impl Edge {
                 let what = format!("{backend}/{server} is {:?}", self.canary);
                 eventually(&what, PATIENCE, || {
                     let row = self.node.server(&backend, server);
-                    let fits = row.status().starts_with(status)
-                        && weight.is_none_or(|weight| row.weight() == weight)
-                        && row.last_agt().contains(said);
-                    check(fits, || {
-                        format!(
-                            "{} at {}, agent {:?}",
-                            row.status(),
-                            row.weight(),
-                            row.last_agt()
-                        )
-                    })
+                    let fits = row.stands(status, weight) && row.last_agt().contains(said);
+                    check(fits, || row.shown())
                 });
             }
         }
