@@ -69,6 +69,7 @@ const told = {
   'told elsewhere': [
     (await echo(fromCanary(other)))['x-gitlab-stage'] ?? null,
     (await data(client('cny').get(other)))['x-gitlab-stage'] ?? null,
+    (await data(client('cny', { baseURL: other }).get('/')))['x-gitlab-stage'] ?? null,
   ],
 };
 elsewhere.close();

@@ -54,7 +54,7 @@ fn api_requests_of_a_canary_page_reach_the_canary_and_no_other_origin_is_told_th
             "axios": { "canary page": canary, "relative address": canary, "other page": null },
             "own word": ["main", "main"],
             "kept": ["1", "2", "3"],
-            "told elsewhere": [null, null],
+            "told elsewhere": [null, null, null],
         })
     );
 }
