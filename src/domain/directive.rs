@@ -277,15 +277,19 @@ impl Directive {
         let later = self
             .then
             .is_some_and(|plan| !matches!(plan.state, State::Ready(_)));
-        later
-            || match &self.desired {
-                // The nodes that are not in yet are drained.
-                Desired::Ready {
-                    ramp: Some(ramp), ..
-                } => matches!(ramp.by, By::Nodes(_)),
-                Desired::Ready { ramp: None, .. } => false,
-                Desired::Drain | Desired::Maint => true,
-            }
+        // In a ramp by nodes those that are not in yet are drained.
+        later || self.is_by_nodes() || matches!(self.desired, Desired::Drain | Desired::Maint)
+    }
+
+    /// Whether what it says depends on the node that asks.
+    #[must_use]
+    pub const fn is_by_nodes(&self) -> bool {
+        match &self.desired {
+            Desired::Ready {
+                ramp: Some(ramp), ..
+            } => matches!(ramp.by, By::Nodes(_)),
+            Desired::Ready { ramp: None, .. } | Desired::Drain | Desired::Maint => false,
+        }
     }
 
     /// `since` is there whenever something counts from it: the reader demands it.

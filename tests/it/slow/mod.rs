@@ -33,5 +33,6 @@ mod page;
 mod restarts;
 mod routing_table;
 mod scene;
+mod segments;
 mod slow_source;
 mod terraform;
