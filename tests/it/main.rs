@@ -25,5 +25,6 @@ mod page;
 mod peers_http;
 mod read_paths;
 mod requests;
+mod routing;
 mod sim;
 mod slow;
