@@ -59,7 +59,7 @@ pub(super) struct Render {
     /// --settings, those that the file has, or `canary` for a name with -cny- in it.
     #[arg(long = "group", value_name = "NAME", value_parser = Name::parse)]
     groups: Vec<Name>,
-    /// The node's name, or a variable that holds it; ${HAPROXY_LOCALPEER} unless the file has
+    /// The node's name, or a variable that holds it; that of `HAPROXY_LOCALPEER` unless the file has
     /// another.
     #[arg(long, value_name = "NAME|$VARIABLE")]
     node: Option<Value>,

@@ -26,14 +26,14 @@ pub struct Compare {
     /// What could not be had.
     pub missing: Vec<Missing>,
     /// The nodes of which some row asks, or HAProxy says that it does.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<ComparedNode>,
     /// Nodes of which no row asks: they are not compared.
     pub not_asking: Vec<Name>,
 }
 
 /// One node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Node {
+pub struct ComparedNode {
     /// Its name.
     pub node: Name,
     /// Whether some row is in shadow mode, and none hinders the switch.
@@ -93,11 +93,11 @@ impl Compare {
             if rows.iter().all(|row| !asks(row)) {
                 not_asking.push(name.clone());
             } else {
-                nodes.push(Node::new(name, &rows, &Looking { view, max_age }));
+                nodes.push(ComparedNode::new(name, &rows, &Looking { view, max_age }));
             }
         }
         let in_shadow = || nodes.iter().filter(|node| node.shadow > 0);
-        let hinders = |node: &Node| !node.ready && (node.shadow > 0 || node.hinders());
+        let hinders = |node: &ComparedNode| !node.ready && (node.shadow > 0 || node.hinders());
         Self {
             ready: in_shadow().count() > 0 && !nodes.iter().any(hinders),
             missing: view.missing.clone(),
@@ -140,7 +140,7 @@ struct Looking<'a> {
     max_age: Duration,
 }
 
-impl Node {
+impl ComparedNode {
     fn new(name: &Name, rows: &[&Row], looking: &Looking<'_>) -> Self {
         let compared = rows.iter().filter(|row| counts(row));
         let compared: Vec<_> = compared.map(|row| looking.compare(row)).collect();
@@ -315,7 +315,7 @@ impl fmt::Display for Compare {
             .nodes
             .iter()
             .flat_map(|node| node.rows.iter().map(move |row| (node, row)));
-        let line = |(node, row): (&Node, &Compared)| {
+        let line = |(node, row): (&ComparedNode, &Compared)| {
             let verdict = match &row.why {
                 Some(why) => format!("{}: {why}", row.verdict.as_str()),
                 None => row.verdict.as_str().to_owned(),
@@ -337,7 +337,7 @@ impl fmt::Display for Compare {
             writeln!(f, "missing  {}: {}", missing.what, missing.why)?;
         }
         for node in &self.nodes {
-            let Node {
+            let ComparedNode {
                 node: name,
                 ready,
                 shadow,
