@@ -21,21 +21,19 @@ use crate::haproxy::socket::StatsAddress;
 /// What `HAProxy` calls the variable that holds its node's name.
 pub(super) const LOCAL_PEER: &str = "HAPROXY_LOCALPEER";
 
+/// What the node is called where nobody says it.
+pub(super) const NODE_DEFAULT: &str = "this-node";
+
 /// Judge `HAProxy`'s files for agent checks.
 #[derive(Debug, Args)]
 pub(super) struct Lint {
     /// The files and folders of one node, in the order of its `-f`.
     #[arg(value_name = "FILE", required_unless_present_any = ["rules", "explain"])]
     files: Vec<PathBuf>,
-    /// `HAProxy`'s version: conditions that ask for it are judged, and what it lacks is found.
-    #[arg(long, value_name = "VERSION")]
-    haproxy_version: Option<Version>,
-    /// A variable that `HAProxy` is started with; more than once for more than one. Those of this
-    /// process do not count.
-    #[arg(long = "variable", value_name = "NAME=VALUE", value_parser = variable)]
-    variables: Vec<(String, String)>,
+    #[command(flatten)]
+    reading: ReadingArgs,
     /// The node's name, which is also the variable `HAPROXY_LOCALPEER` (haproxy -L).
-    #[arg(long, value_name = "NAME", default_value = "this-node")]
+    #[arg(long, value_name = "NAME", default_value = NODE_DEFAULT)]
     node: String,
     /// Compare with what a running `HAProxy` has: its stats socket, `unix:/PATH` or
     /// `HOST:PORT`.
@@ -59,6 +57,18 @@ pub(super) struct Lint {
     /// Say why a rule is one, and how to mend what it finds.
     #[arg(long, value_name = "RULE", conflicts_with_all = ["files", "rules"])]
     explain: Option<String>,
+}
+
+/// What files are read with.
+#[derive(Debug, Args)]
+pub(super) struct ReadingArgs {
+    /// `HAProxy`'s version: conditions that ask for it are judged, and what it lacks is found.
+    #[arg(long, value_name = "VERSION")]
+    haproxy_version: Option<Version>,
+    /// A variable that `HAProxy` is started with; more than once for more than one. Those of this
+    /// process do not count.
+    #[arg(long = "variable", value_name = "NAME=VALUE", value_parser = variable)]
+    variables: Vec<(String, String)>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -96,7 +106,7 @@ impl Lint {
         let failed = |text: String| Failure::new(Exit::Failed, text);
         let files = files::read(&self.files).map_err(|error| failed(error.to_string()))?;
         let evidence = self.evidence()?;
-        let readings = Readings::of(&files, &self.setting());
+        let readings = Readings::of(&files, &self.reading.setting(&self.node));
         let readings = readings.map_err(|error| failed(error.to_string()))?;
         let mut report = readings.judge(&evidence);
         if !self.notes {
@@ -111,20 +121,9 @@ impl Lint {
         self.verdict(&report)
     }
 
-    fn setting(&self) -> Setting {
-        let own = (LOCAL_PEER.to_owned(), self.node.clone());
-        Setting {
-            environment: std::iter::once(own)
-                .chain(self.variables.iter().cloned())
-                .collect(),
-            version: self.haproxy_version,
-            ..Setting::default()
-        }
-    }
-
     fn evidence(&self) -> Result<Evidence, Failure> {
         Ok(Evidence {
-            version: self.haproxy_version,
+            version: self.reading.haproxy_version,
             running: self.running.as_ref().map(servers_of).transpose()?,
             polling: self
                 .replica
@@ -168,6 +167,20 @@ impl Lint {
         }
         let text = format!("{errors} errors, {warnings} warnings");
         Err(Failure::new(Exit::Differs, text))
+    }
+}
+
+impl ReadingArgs {
+    /// With the name of the node whose files these are.
+    pub(super) fn setting(&self, node: &str) -> Setting {
+        let own = (LOCAL_PEER.to_owned(), node.to_owned());
+        Setting {
+            environment: std::iter::once(own)
+                .chain(self.variables.iter().cloned())
+                .collect(),
+            version: self.haproxy_version,
+            ..Setting::default()
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod canary;
 mod check_config;
 mod clear;
 mod commit;
+mod compare;
 mod completions;
 mod context;
 mod deploy;
@@ -23,6 +24,7 @@ mod lint;
 mod look;
 mod man;
 mod precheck;
+mod render;
 mod replica;
 mod selector;
 mod serve;
@@ -100,6 +102,16 @@ enum Command {
     /// Ends with 10 when there is a difference, with 0 when there is none, and with 1 when there is
     /// none among what could be seen, and something could not be asked.
     Diff(diff::Diff),
+    /// Say whether rows in shadow mode may be switched: what they would become beside what HAProxy has.
+    ///
+    /// A row is the same where following its last answer would change nothing: state and weight, the
+    /// configured weight as the settings say it. What HAProxy has is its own word (--stats,
+    /// --prometheus). A row that is listed in the settings, or has an agent, and does not ask is not
+    /// ready; nodes of which no row asks are named and not compared.
+    ///
+    /// Ends with 0 when some row is in shadow mode and all that are may be switched, otherwise with
+    /// 10; what could not be had hinders as a difference does.
+    Compare(compare::Compare),
     /// Say whether a deploy may go on, by HAProxy's own word.
     ///
     /// UP, MAINT and servers without a check pass; DRAIN, DOWN and whatever is not known block, and
@@ -121,6 +133,17 @@ enum Command {
     /// allows a rule for that line, at the head of a section for the section. A condition (.if) that
     /// cannot be judged here is taken both ways. Errors end with 10, files that cannot be had with 1.
     Lint(lint::Lint),
+    /// Put the agent checks into `HAProxy`'s files, change them, or take them out.
+    ///
+    /// Everything else stays byte for byte: words are put in behind those of a line, and what was
+    /// rendered leaves with --mode off as it came. A file that asks already is changed, not doubled.
+    /// The servers of the canary get `disabled` with --mode on, so that none of them serves between a
+    /// start and its first check; `global` gets max-spread-checks and spread-checks. With --mode
+    /// shadow `HAProxy` shows what it is told and does not follow it: nothing else is changed then.
+    ///
+    /// The result is judged by lint; what it would refuse is not printed (3). One file is printed,
+    /// several are written to --output-dir, where no file is overwritten.
+    Render(render::Render),
     /// Print a completion script for a shell.
     Completions(completions::Completions),
     /// Print the manual page.
@@ -156,8 +179,8 @@ const WRITING: [&str; 6] = ["init", "canary", "set", "clear", "undo", "accept"];
 const MIGRATION: &str = "migration.";
 
 /// The commands that look at the fleet and at HAProxy.
-const LOOKING: [&str; 9] = [
-    "canary", "set", "clear", "undo", "status", "get", "diff", "precheck", "gate",
+const LOOKING: [&str; 10] = [
+    "canary", "set", "clear", "undo", "status", "get", "diff", "compare", "precheck", "gate",
 ];
 
 /// Parses and runs one command.
@@ -186,11 +209,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
         Command::Status(status) => status.run(&flags),
         Command::Get(get) => get.run(&flags),
         Command::Diff(diff) => diff.run(&flags),
+        Command::Compare(compare) => compare.run(&flags),
         Command::Precheck(precheck) => precheck.run(&flags),
         Command::Gate(gate) => gate.run(&flags),
         Command::Accept(accept) => accept.run(&flags),
         Command::Forget(forget) => forget.run(&flags),
         Command::Lint(lint) => lint.run(),
+        Command::Render(render) => render.run(),
         Command::Completions(completions) => completions.run(command()),
         Command::Man(man) => man.run(command()),
     }
@@ -247,11 +272,12 @@ fn flags(matches: &ArgMatches) -> Flags {
 
 /// Writes to standard output. A reader that has gone is no error.
 fn print(text: &str) -> Result<(), Failure> {
+    print_bytes(text.as_bytes())
+}
+
+fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    match stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-    {
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
             Exit::Failed,
             format!("standard output: {error}"),

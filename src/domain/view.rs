@@ -6,6 +6,7 @@
 
 pub use self::changes::changes;
 pub use self::chatops::chatops;
+pub use self::compare::{Compare, Verdict};
 pub use self::differences::Differences;
 pub use self::gate::Gate;
 pub use self::precheck::{Precheck, Stage};
@@ -296,6 +297,7 @@ fn backends(observation: &Observation, rows: &[Row]) -> Vec<Backend> {
 
 mod changes;
 mod chatops;
+mod compare;
 mod differences;
 mod gate;
 mod precheck;

@@ -14,6 +14,7 @@ pub use self::report::{Allowed, Counts, Finding, Report};
 pub use self::rules::{ALL, Rule, Severity};
 pub use self::running::{Running, RunningServer};
 pub use self::scene::{OneBackend, Row, Scene};
+pub(super) use self::start::WINDOW_MS_MAX;
 
 mod agent;
 mod allow;

@@ -5,6 +5,7 @@ pub mod condition;
 pub mod configuration;
 pub mod lint;
 pub mod reading;
+pub mod render;
 pub mod server;
 pub mod shape;
 pub mod version;

@@ -61,24 +61,49 @@ enum Takes {
     One,
 }
 
+/// A word of a server line that is no value, by its index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Named {
+    /// Its own index.
+    pub(super) word: usize,
+    /// The index of its value, where it takes one and that is there.
+    pub(super) value: Option<usize>,
+}
+
+impl Named {
+    /// The index of the last of its words.
+    pub(super) fn last(self) -> usize {
+        self.value.unwrap_or(self.word)
+    }
+}
+
+/// The words of a line from the one at `first` on, each with its value.
+pub(super) fn named(line: &Line, first: usize) -> impl Iterator<Item = Named> {
+    let words = line.arguments();
+    let mut word = first;
+    std::iter::from_fn(move || {
+        let name = words.get(word)?;
+        let value = match takes(&name.text) {
+            Takes::Nothing => None,
+            Takes::One => Some(word + 1).filter(|value| *value < words.len()),
+        };
+        let named = Named { word, value };
+        word = named.last() + 1;
+        Some(named)
+    })
+}
+
 impl Options {
     /// Applies the words of a line from the one at `first` on: a later one replaces an earlier one.
     /// A word that is not known takes nothing.
     pub fn apply(&mut self, line: &Line, at: usize, first: usize) {
         let words = line.arguments();
-        let mut word = first;
-        while let Some(name) = words.get(word) {
-            match takes(&name.text) {
-                Takes::Nothing => {
-                    self.switch(&name.text, at, word);
-                    word += 1;
-                }
-                Takes::One => {
-                    if let Some(value) = words.get(word + 1) {
-                        self.set(&name.text, &value.text, at, word + 1);
-                    }
-                    word += 2;
-                }
+        for named in named(line, first) {
+            let name = &words[named.word].text;
+            match (takes(name), named.value) {
+                (Takes::Nothing, _) => self.switch(name, at, named.word),
+                (Takes::One, Some(value)) => self.set(name, &words[value].text, at, value),
+                (Takes::One, None) => {}
             }
         }
     }

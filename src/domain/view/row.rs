@@ -39,6 +39,9 @@ pub struct Row {
     pub served: Option<Served>,
     /// What `HAProxy` has.
     pub observed: Option<Observed>,
+    /// Its configured weight on this node, 0 to 256, by the settings; `None` where they do not list it.
+    #[serde(skip)]
+    pub configured_weight: Option<u16>,
     /// Why the three do not agree yet; `None` when they do, as far as they are known.
     pub not_converged: Option<String>,
 }
@@ -160,9 +163,13 @@ impl<'a> Joiner<'a> {
             let place = (node, zone_name);
             Desired::of(snapshot, id, place, served.as_ref(), self.parts.now)
         });
+        let role = listed.and_then(|node| node.role.as_ref());
+        let known = settings.and_then(|settings| settings.rows.get(id));
+        let configured_weight = known.map(|row| row.weight_on(role));
         Row {
             node: node.clone(),
             server: id.clone(),
+            configured_weight,
             role: listed.and_then(|node| node.role.clone()),
             zone,
             canary: is_canary(id, settings),
@@ -185,6 +192,11 @@ impl<'a> Joiner<'a> {
 }
 
 impl Served {
+    /// The last answer.
+    pub(super) fn told(&self) -> Option<Answer> {
+        self.told
+    }
+
     /// The store may be further than the newest listing of any replica.
     fn new(row: &fleet::Row, judge: &Judge, snapshot: Option<&Snapshot>) -> Self {
         let told = row.told.map(|told| told.version);

@@ -291,6 +291,7 @@ fn between_two_looks_each_change_is_a_line() {
     assert!(gone[0].ends_with("canary_web/gke-cny-web on lb-1: no longer known"));
 }
 
+mod compare;
 mod decisions;
 mod rows;
 mod selected;

@@ -20,9 +20,9 @@ const BESIDE: [&str; 5] = [
     "not-polling",
 ];
 /// Files that HAProxy 2.6 and 2.8 refuse: the fault is one for them too.
-const REFUSED: [&str; 2] = ["syntax", "init-state"];
+pub(crate) const REFUSED: [&str; 2] = ["syntax", "init-state"];
 
-fn files(folder: &str) -> Vec<(String, String)> {
+pub(crate) fn files(folder: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     collect(
         &Path::new(env!("CARGO_MANIFEST_DIR")).join(folder),

@@ -3,7 +3,7 @@
 mod agrees;
 mod beside;
 mod command;
-mod corpus;
+pub(crate) mod corpus;
 mod topology;
 
 use tidegate::domain::haproxy::lint::{Evidence, Readings, Report};
@@ -13,7 +13,7 @@ use tidegate::domain::haproxy::reading::{File, Setting};
 const NODE: &str = "lb-01";
 
 /// Judges one file.
-fn judge(name: &str, text: &str, evidence: &Evidence) -> Report {
+pub(crate) fn judge(name: &str, text: &str, evidence: &Evidence) -> Report {
     let files = [File {
         name: name.to_owned(),
         bytes: text.as_bytes().to_vec(),
@@ -27,7 +27,7 @@ fn judge(name: &str, text: &str, evidence: &Evidence) -> Report {
 }
 
 /// The node's name, and more variables.
-fn setting(variables: &[(&str, &str)]) -> Setting {
+pub(crate) fn setting(variables: &[(&str, &str)]) -> Setting {
     let own = [("HAPROXY_LOCALPEER", NODE)];
     let all = own.iter().chain(variables);
     let environment = all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));

@@ -6,7 +6,7 @@ use super::rules;
 use super::scene::{OneBackend, Scene};
 
 /// The longest window after a start that loses no more than a few requests, in milliseconds.
-const WINDOW_MS_MAX: u64 = 300;
+pub(in crate::domain::haproxy) const WINDOW_MS_MAX: u64 = 300;
 /// The first branch whose agents cannot override a failed health check.
 const BRANCH_MIN: (u16, u16) = (2, 4);
 

@@ -144,3 +144,15 @@ fn every_rule_has_a_name_of_its_own() {
         assert_eq!(Rule::named(rule.id), Some(*rule));
     }
 }
+
+#[test]
+fn a_weight_below_100_is_no_fault_of_a_server_that_only_shows_its_answers() {
+    let server = |name: &str, more: &str| {
+        format!(" server {name} 1.1.1.1 {GOOD} \"web/{name} base=5{more}\\n\" weight 5\n")
+    };
+    let shadow = " mode=shadow";
+    let text = format!("{HEAD}{}{}", server("a", shadow), server("b", shadow));
+    check(&text, &[]);
+    let text = format!("{HEAD}{}{}", server("a", ""), server("b", shadow));
+    check(&text, &["7 weight-below-100"]);
+}

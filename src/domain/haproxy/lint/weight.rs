@@ -54,7 +54,8 @@ fn weight(row: &Row<'_>, is_static: bool, found: &mut Findings) {
     if request.base.is_none() {
         let message = format!("{id} has {configured}, and no base=");
         found.add(&rules::WEIGHT_BASE, line, message);
-    } else if request.base == Some(weight) && row.shares && !is_static {
+    } else if request.base == Some(weight) && row.shares && !is_static && !request.shadow {
+        // What is only shown is no ramp.
         found.add(&rules::WEIGHT_LOW, line, format!("{id} has {configured}"));
     }
 }

@@ -1,0 +1,165 @@
+//! The second step: what shall ask is put in.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::edit::{self, Edit, Edits};
+use super::strip::Known;
+use super::{AgentWords, BASE_DEFAULT, Mode, RenderError, RequestText, Value, Wish, agreed, start};
+use super::{groups, is_the_canary, local_peer};
+use crate::domain::haproxy::lint::{Readings, Row, Scene};
+use crate::domain::haproxy::reading::{File, Reading};
+use crate::domain::haproxy::server::AGENT_INTER_MS_DEFAULT;
+use crate::domain::name::ServerId;
+
+/// Files with agent checks.
+pub(super) struct Enrolled {
+    pub(super) files: Vec<File>,
+    pub(super) remarks: BTreeSet<String>,
+}
+
+pub(super) fn enrol(
+    readings: &Readings<'_>,
+    wish: &Wish<'_>,
+    known: &BTreeMap<usize, Known>,
+) -> Result<Enrolled, RenderError> {
+    let mut remarks = BTreeSet::new();
+    let files = agreed(readings, |reading, scene| {
+        let mut edits = Edits::default();
+        let mut asks = false;
+        for row in &scene.rows {
+            let mode = wish.mode(row);
+            match text(reading, scene, row, wish, known)? {
+                Outcome::Words(words) => {
+                    let at = edit::words_end(reading, &reading.lines[row.server.line]);
+                    let insert = Some((at, format!(" {words}")));
+                    edits.0.insert(
+                        row.server.line,
+                        Edit {
+                            insert,
+                            ..Edit::default()
+                        },
+                    );
+                    asks |= mode != Some(Mode::Off);
+                }
+                Outcome::AsItIs => asks |= row.server.has_agent(),
+                Outcome::Left(why) => {
+                    let place = reading.place(row.server.line);
+                    remarks.insert(format!("{place}: {} is left as it is: {why}", row.id()));
+                    asks |= row.server.has_agent();
+                }
+            }
+        }
+        start::settle(reading, scene, asks, &mut edits);
+        Ok(edits)
+    })?;
+    Ok(Enrolled { files, remarks })
+}
+
+enum Outcome {
+    Words(String),
+    AsItIs,
+    Left(String),
+}
+
+/// The words that a server gets.
+fn text(
+    reading: &Reading<'_>,
+    scene: &Scene<'_>,
+    row: &Row<'_>,
+    wish: &Wish<'_>,
+    known: &BTreeMap<usize, Known>,
+) -> Result<Outcome, RenderError> {
+    let left = |why: &str| Ok(Outcome::Left(why.to_owned()));
+    let Some(mode) = wish.mode(row) else {
+        return Ok(Outcome::AsItIs);
+    };
+    if mode == Mode::Off {
+        // What is left comes from a default-server.
+        let still = row.server.has_agent();
+        return Ok(if still {
+            Outcome::Words("no-agent-check".to_owned())
+        } else {
+            Outcome::AsItIs
+        });
+    }
+    if row.server.is_template {
+        return left("all servers of a template ask as one, and cannot be told apart");
+    }
+    if !edit::is_plain(&reading.lines[row.server.line]) {
+        return left("an empty word, or a variable that is several words, stands in its line");
+    }
+    let id = match ServerId::parse(&row.id()) {
+        Ok(id) => id,
+        Err(error) => return left(&error.to_string()),
+    };
+    // What a default-server gives counts for those that do not ask yet.
+    let known = known.get(&row.server.line).cloned();
+    let known = known.unwrap_or_else(|| Known::of(reading, row));
+    let words = words(scene, row, id, mode, wish, known)?;
+    Ok(Outcome::Words(words.to_string()))
+}
+
+fn words(
+    scene: &Scene<'_>,
+    row: &Row<'_>,
+    id: ServerId,
+    mode: Mode,
+    wish: &Wish<'_>,
+    known: Known,
+) -> Result<AgentWords, RenderError> {
+    let asking = &wish.asking;
+    let no_agent = || RenderError::NoAgent(id.to_string());
+    let agent = asking.agent.or(known.agent).ok_or_else(no_agent)?;
+    let groups = groups(&id, wish, known.groups.as_ref());
+    let is_canary = row.is_canary() || groups.iter().any(is_the_canary);
+    let raised = raised(scene, row, wish);
+    let weight = raised.unwrap_or_else(|| row.options().weight());
+    let inter = asking.inter_ms.or(known.inter_ms);
+    let of_settings = || zone_of_settings(wish);
+    Ok(AgentWords {
+        request: RequestText {
+            server: id,
+            groups,
+            node: asking
+                .node
+                .clone()
+                .or(known.node)
+                .unwrap_or_else(local_peer),
+            zone: asking.zone.clone().or_else(of_settings).or(known.zone),
+            base: (weight > 0).then_some(weight),
+            mode,
+        },
+        agent,
+        inter_ms: inter.unwrap_or(AGENT_INTER_MS_DEFAULT),
+        weight: raised,
+        disabled: mode == Mode::On && is_canary,
+    })
+}
+
+/// The weight that a server gets where all of its backend have one smaller weight and are raised
+/// with it: their shares stay as they are. Nothing that is only shown changes a weight.
+fn raised(scene: &Scene<'_>, row: &Row<'_>, wish: &Wish<'_>) -> Option<u16> {
+    let base = wish.asking.base.unwrap_or(BASE_DEFAULT);
+    let weight = row.options().weight();
+    let of_backend = scene
+        .rows
+        .iter()
+        .filter(|other| std::ptr::eq(other.proxy, row.proxy));
+    let fits = |other: &Row<'_>| {
+        other.options().weight() == weight
+            && wish.mode(other) == Some(Mode::On)
+            && !other.server.is_template
+            && edit::is_plain(&scene.reading.lines[other.server.line])
+    };
+    let all = of_backend.into_iter().all(fits);
+    (all && weight > 0 && weight < base).then_some(base)
+}
+
+/// The zone of a node that is called by its name.
+fn zone_of_settings(wish: &Wish<'_>) -> Option<Value> {
+    let Some(Value::Name(node)) = &wish.asking.node else {
+        return None;
+    };
+    let zone = wish.settings?.nodes.get(node)?.zone.clone()?;
+    Some(Value::Name(zone))
+}

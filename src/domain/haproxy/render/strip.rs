@@ -1,0 +1,124 @@
+//! The first step: what asks is taken out, and remembered.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+use super::edit::{self, Edit, Edits};
+use super::{Mode, RenderError, Value, Wish, agreed};
+use crate::domain::haproxy::lint::{Readings, Row};
+use crate::domain::haproxy::reading::{File, Reading};
+use crate::domain::name::Name;
+use crate::domain::request::Request;
+
+/// Files without agent checks, as far as the wish is about them.
+pub(super) struct Stripped {
+    pub(super) files: Vec<File>,
+    /// How servers asked, by their line.
+    pub(super) known: BTreeMap<usize, Known>,
+    pub(super) servers: BTreeSet<String>,
+    pub(super) remarks: BTreeSet<String>,
+}
+
+/// How a server asked.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Known {
+    pub(super) agent: Option<SocketAddr>,
+    pub(super) inter_ms: Option<u64>,
+    pub(super) groups: Option<Vec<Name>>,
+    pub(super) node: Option<Value>,
+    pub(super) zone: Option<Value>,
+}
+
+pub(super) fn strip(readings: &Readings<'_>, wish: &Wish<'_>) -> Result<Stripped, RenderError> {
+    let (mut known, mut servers, mut remarks) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+    let mut backends = BTreeSet::new();
+    let files = agreed(readings, |reading, scene| {
+        let mut edits = Edits::default();
+        for row in &scene.rows {
+            backends.insert(row.proxy.name.clone());
+            let Some(mode) = wish.mode(row) else {
+                continue;
+            };
+            servers.insert(row.id());
+            let line = &reading.lines[row.server.line];
+            if !row.server.has_agent() {
+                continue;
+            }
+            if !edit::is_plain(line) {
+                remarks.insert(format!(
+                    "{}: {} is left: its words are not all plain",
+                    reading.place(row.server.line),
+                    row.id()
+                ));
+                continue;
+            }
+            known.insert(row.server.line, Known::of(reading, row));
+            let cuts = edit::cuts(line, first(row), loses_disabled(row, mode));
+            edits.0.insert(
+                row.server.line,
+                Edit {
+                    cuts,
+                    ..Edit::default()
+                },
+            );
+        }
+        Ok(edits)
+    })?;
+    if let Some(gone) = wish.backends.keys().find(|name| !backends.contains(*name)) {
+        return Err(RenderError::NoBackend(gone.clone()));
+    }
+    if servers.is_empty() {
+        return Err(RenderError::NoServer);
+    }
+    Ok(Stripped {
+        files,
+        known,
+        servers,
+        remarks,
+    })
+}
+
+/// The index of a server line's first word behind its address.
+pub(super) fn first(row: &Row<'_>) -> usize {
+    if row.server.is_template { 4 } else { 3 }
+}
+
+/// Whether the agent brought a server out of the maintenance that its line starts it in: nobody
+/// else would.
+fn loses_disabled(row: &Row<'_>, mode: Mode) -> bool {
+    let is_followed = row.request.is_none_or(|request| !request.shadow);
+    is_followed && (mode != Mode::On || row.is_canary())
+}
+
+impl Known {
+    pub(super) fn of(reading: &Reading<'_>, row: &Row<'_>) -> Self {
+        let options = row.options();
+        let port = options.agent_port.as_ref();
+        let port = port
+            .and_then(|given| given.value.parse().ok())
+            .filter(|port| *port > 0);
+        let request = row.request.as_ref();
+        let names = |request: &Request<'_>| {
+            let groups = request.groups().iter();
+            groups.filter_map(|group| Name::parse(group).ok()).collect()
+        };
+        Self {
+            agent: row.agent_address().zip(port).map(SocketAddr::from),
+            inter_ms: options.agent_inter.as_ref().map(|given| given.value),
+            groups: request.map(names),
+            node: value(reading, row, "node"),
+            zone: value(reading, row, "zone"),
+        }
+    }
+}
+
+/// What a key of the request has in the file, where a variable is not put in yet.
+fn value(reading: &Reading<'_>, row: &Row<'_>, key: &str) -> Option<Value> {
+    let send = row.options().agent_send.as_ref()?;
+    row.request?;
+    let line = reading.lines.get(send.line)?;
+    let span = line.words.get(send.word)?.span.clone();
+    let text = std::str::from_utf8(&reading.bytes(line)[span]).ok()?;
+    let mut words = text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '\\'));
+    words.find_map(|word| word.strip_prefix(key)?.strip_prefix('=')?.parse().ok())
+}
