@@ -31,6 +31,7 @@ use crate::domain::word::Identity;
 use crate::fleet::Fleet;
 use crate::kv::KvError;
 use crate::store::Store;
+use crate::telemetry::SpanCounters;
 
 /// Counts of one kind of thing, by a label from a closed set.
 #[derive(Debug)]
@@ -87,6 +88,7 @@ struct Shown {
     fleet: Arc<Fleet>,
     peers: Arc<PeerCounters>,
     identity: Arc<Identity>,
+    spans: Arc<SpanCounters>,
     /// When this process began.
     began: Timestamp,
 }
@@ -101,6 +103,7 @@ const ANSWERS: [&str; 7] = [
     "unknown_request",
 ];
 const SILENCES: [&str; 4] = ["no_authority", "over_limit", "gone", "stuck"];
+const SPANS: [&str; 3] = ["sent", "failed", "dropped"];
 const READS: [&str; 4] = ["ok", "denied", "unreachable", "bad_answer"];
 
 impl<const N: usize> Default for Counts<N> {
@@ -175,6 +178,7 @@ impl Metrics {
         fleet: Arc<Fleet>,
         peers: Arc<PeerCounters>,
         identity: Arc<Identity>,
+        spans: Arc<SpanCounters>,
     ) -> Self {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(Shown {
@@ -184,6 +188,7 @@ impl Metrics {
             fleet,
             peers,
             identity,
+            spans,
             began: clock::now(),
         }));
         Self { registry }
@@ -208,6 +213,7 @@ impl Collector for Shown {
         self.encode_peers(&mut encoder)?;
         self.encode_authority(&mut encoder)?;
         self.encode_listing(&mut encoder)?;
+        self.encode_spans(&mut encoder)?;
         self.encode_process(&mut encoder)
     }
 }
@@ -276,6 +282,24 @@ impl Shown {
             values: &READS,
         }
         .counters(encoder, light)
+    }
+
+    fn encode_spans(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Spans that ended, by what became of them; none where no collector is named";
+        let SpanCounters {
+            sent,
+            failed,
+            dropped,
+            ..
+        } = &*self.spans;
+        let spans = |at: usize| [sent, failed, dropped][at].load(Ordering::Relaxed);
+        Family {
+            name: "tidegate_trace_spans",
+            help,
+            label: "outcome",
+            values: &SPANS,
+        }
+        .counters(encoder, spans)
     }
 
     fn encode_fleet(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

@@ -14,10 +14,11 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
+use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info, warn};
+use tracing::{Instrument as _, Span, error, info, warn};
 
 use self::peers::SharedToken;
 use self::signals::{Order, Signals};
@@ -25,6 +26,7 @@ use crate::agent::{self, Agent};
 use crate::beliefs::{Beliefs, Keep, Keeper};
 use crate::clock::SystemClock;
 use crate::config::Config;
+use crate::delivery::{self, Delivery};
 use crate::disk::Disk;
 use crate::domain::authority::{Authority, Times};
 use crate::domain::key::Prefix;
@@ -34,8 +36,8 @@ use crate::http::{self, Pages};
 use crate::kv::source::Source;
 use crate::metrics::{Metrics, PeerCounters, SourceCounters};
 use crate::progress::Progress;
-use crate::store::Store;
-use crate::telemetry::LogFilter;
+use crate::store::{InForce, Store};
+use crate::telemetry::{self, Telemetry};
 use crate::watch::{self, Watcher};
 
 /// Descriptors kept for everything that is not an agent connection: the source, HTTP, files.
@@ -64,6 +66,7 @@ struct Parts {
     /// port that refuses is a process that answers no poll.
     port: TcpListener,
     fleet: JoinHandle<()>,
+    delivery: JoinHandle<()>,
     workers: Vec<thread::JoinHandle<()>>,
     tokens: Tokens,
 }
@@ -88,7 +91,7 @@ struct Tokens {
 pub fn run(
     config: &Config,
     source: Source,
-    logs: &LogFilter,
+    telemetry: &Telemetry,
     reread: &dyn Fn() -> Result<Config, String>,
 ) -> anyhow::Result<()> {
     let connections_max = fit_descriptors(config.agent.connections_max)?;
@@ -99,7 +102,7 @@ pub fn run(
         .enable_all()
         .build()
         .context("the control runtime cannot be made")?;
-    let outcome = runtime.block_on(serve(config, source, bound, logs, reread));
+    let outcome = runtime.block_on(serve(config, source, bound, telemetry, reread));
     // What still runs was given its time, or a second signal cut it short.
     runtime.shutdown_background();
     outcome
@@ -138,12 +141,12 @@ async fn serve(
     config: &Config,
     source: Source,
     bound: Bound,
-    logs: &LogFilter,
+    telemetry: &Telemetry,
     reread: &dyn Fn() -> Result<Config, String>,
 ) -> anyhow::Result<()> {
     let mut signals = Signals::new().context("signals cannot be received")?;
     let progress = Progress::new(bound.agent.counters().len());
-    let mut parts = Parts::start(config, source, bound, &progress)?;
+    let mut parts = Parts::start(config, source, bound, &progress, telemetry)?;
     notify::ready();
     let watchdog = tokio::spawn(notify::feed(progress));
 
@@ -152,18 +155,22 @@ async fn serve(
             biased;
             order = signals.next() => match order {
                 Order::Reload => {
-                    reload(&parts.source, logs).await;
-                    peers::reload(config, reread(), &parts.peer_token, &parts.beliefs).await;
+                    let read_anew = async {
+                        reload(&parts.source, telemetry).await;
+                        peers::reload(config, reread(), &parts.peer_token, &parts.beliefs).await;
+                    };
+                    read_anew.instrument(telemetry::reload()).await;
                 }
                 order @ (Order::Terminate | Order::Interrupt) => break Ok(order),
             },
             died = parts.died() => break Err(died),
         }
     };
-    match &outcome {
+    let span = stop_span(&outcome);
+    span.in_scope(|| match &outcome {
         Ok(order) => info!(signal = order.name(), "stopping"),
         Err(error) => error!(%error, "stopping"),
-    }
+    });
     notify::stopping();
     // Whoever presses Ctrl-C, and a part that is dead, let no balancer wait.
     let drains = matches!(outcome, Ok(Order::Terminate));
@@ -174,11 +181,32 @@ async fn serve(
     };
     tokio::select! {
         biased;
-        () = parts.stop(drain_for) => info!("stopped"),
+        () = end(parts, drain_for, span, telemetry) => {}
         () = signals.end() => warn!("second signal: ending at once"),
     }
     watchdog.abort();
     outcome.map(|_| ())
+}
+
+/// Stops everything, and sends the traces of it.
+async fn end(parts: Parts, drain_for: Duration, span: Span, telemetry: &Telemetry) {
+    let stopped = async {
+        parts.stop(drain_for).await;
+        info!("stopped");
+    };
+    stopped.instrument(span).await;
+    telemetry.flush().await;
+}
+
+fn stop_span(outcome: &anyhow::Result<Order>) -> Span {
+    match outcome {
+        Ok(order) => telemetry::stop(order.name()),
+        Err(error) => {
+            let span = telemetry::stop("a part ended");
+            telemetry::failed(&span, &error.to_string());
+            span
+        }
+    }
 }
 
 impl Parts {
@@ -187,12 +215,14 @@ impl Parts {
         source: Source,
         bound: Bound,
         progress: &Progress,
+        telemetry: &Telemetry,
     ) -> anyhow::Result<Self> {
         let tokens = Tokens::default();
         let source = Arc::new(source);
         let times = Times::from_poll_interval(config.poll_interval);
         let counters = Arc::new(SourceCounters::default());
-        let beliefs = believe(config, times, &counters)?;
+        let (follower, changes) = mpsc::channel(delivery::WAITING_MAX);
+        let beliefs = believe(config, times, &counters, follower)?;
         let store = Arc::clone(beliefs.store());
         let watcher = Watcher::new(watch::Parts {
             kv: Arc::clone(&source),
@@ -216,6 +246,14 @@ impl Parts {
             Arc::clone(&peer_counters),
         )?;
         let others = peers::gatherer(config, Arc::clone(&identity), Arc::clone(&peer_token))?;
+        let others = Arc::new(others);
+        let delivery = Delivery::new(
+            config.slot.clone(),
+            Arc::clone(&store),
+            Arc::clone(&fleet),
+            Arc::clone(&others),
+            changes,
+        );
         let pages = Pages {
             store: Arc::clone(&store),
             metrics: Arc::new(Metrics::new(
@@ -225,9 +263,10 @@ impl Parts {
                 Arc::clone(&fleet),
                 peer_counters,
                 Arc::clone(&identity),
+                telemetry.counters(),
             )),
             fleet: Arc::clone(&fleet),
-            others: Arc::new(others),
+            others,
             replica: config.slot.clone(),
             identity,
             peer_token: Arc::clone(&peer_token),
@@ -250,6 +289,7 @@ impl Parts {
             pages,
             port,
             fleet: tokio::spawn(fleet.run(kept, tokens.rest.clone())),
+            delivery: tokio::spawn(delivery.run(tokens.rest.clone())),
             workers,
             tokens,
         })
@@ -264,6 +304,7 @@ impl Parts {
             ended = &mut self.watcher => part_ended("watch", ended.map(|()| Ok(()))),
             ended = &mut self.pages => part_ended("http", ended),
             ended = &mut self.fleet => part_ended("fleet", ended.map(|()| Ok(()))),
+            ended = &mut self.delivery => part_ended("delivery", ended.map(|()| Ok(()))),
         }
     }
 
@@ -288,7 +329,8 @@ impl Parts {
             finished(self.asker),
             finished(self.watcher),
             finished(self.pages),
-            finished(self.fleet)
+            finished(self.fleet),
+            finished(self.delivery)
         );
         // Nobody asks the source any more.
         if let Some(consul) = self.source.signs_in()
@@ -324,6 +366,7 @@ fn believe(
     config: &Config,
     times: Times,
     counters: &Arc<SourceCounters>,
+    follower: mpsc::Sender<InForce>,
 ) -> anyhow::Result<Arc<Beliefs>> {
     let mut authority = Authority::new(times, peers::slots(config));
     authority.assume_gone(&config.assume_gone);
@@ -340,7 +383,7 @@ fn believe(
     let store = Arc::new(Store::new(authority.standing()));
     let clock = Arc::new(SystemClock);
     let beliefs = Beliefs::new(authority, keep, store, clock, rand::random());
-    Ok(Arc::new(beliefs))
+    Ok(Arc::new(beliefs.followed_by(follower)))
 }
 
 /// Opens the folder, and reads what was kept before a restart.
@@ -369,12 +412,12 @@ async fn finished<T>(part: JoinHandle<T>) {
 }
 
 /// Reads token, certificates and log filter anew. What is wrong keeps the old one in use.
-async fn reload(source: &Source, logs: &LogFilter) {
+async fn reload(source: &Source, telemetry: &Telemetry) {
     match source.reload().await {
         Ok(()) => info!("token and certificates were read anew"),
         Err(error) => error!("the old token and certificates stay in use: {error}"),
     }
-    match logs.reload() {
+    match telemetry.reload() {
         Ok(level) => info!(level, "log filter read anew"),
         Err(error) => error!("the old log filter stays in use: {error:#}"),
     }

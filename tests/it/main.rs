@@ -27,3 +27,4 @@ mod read_paths;
 mod requests;
 mod sim;
 mod slow;
+mod traces;

@@ -75,6 +75,7 @@ impl Replica {
             Arc::clone(&fleet),
             Arc::clone(&counters),
             Arc::new(identity.clone()),
+            Arc::default(),
         );
         let (token, stopping) = (Arc::default(), CancellationToken::new());
         let identity = Arc::new(identity);
