@@ -336,7 +336,7 @@ fn tell_differences(differences: &[Difference<'_>], mut update: Option<&mut Upda
     if more > 0 {
         info!(more, "further changes");
         if let Some(update) = update {
-            telemetry::note(&update.span, "more", more);
+            telemetry::note(&update.span, "more", &more);
         }
     }
 }

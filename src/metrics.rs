@@ -25,7 +25,6 @@ use prometheus_client::registry::Registry;
 pub use self::desired::DIRECTIVES_SHOWN_MAX;
 pub use self::latency::Latency;
 pub use self::peers::PeerCounters;
-use crate::clock;
 use crate::domain::answer::{Answer, State};
 use crate::domain::word::Identity;
 use crate::fleet::Fleet;
@@ -80,17 +79,25 @@ pub struct Metrics {
     registry: Registry,
 }
 
+/// What a scrape reads.
 #[derive(Debug)]
-struct Shown {
-    store: Arc<Store>,
-    workers: Vec<Arc<WorkerCounters>>,
-    source: Arc<SourceCounters>,
-    fleet: Arc<Fleet>,
-    peers: Arc<PeerCounters>,
-    identity: Arc<Identity>,
-    spans: Arc<SpanCounters>,
+pub struct Shown {
+    /// What is in force.
+    pub store: Arc<Store>,
+    /// What each worker counts.
+    pub workers: Vec<Arc<WorkerCounters>>,
+    /// What the watcher counts.
+    pub source: Arc<SourceCounters>,
+    /// Who polls.
+    pub fleet: Arc<Fleet>,
+    /// What the questions to the peers count.
+    pub peers: Arc<PeerCounters>,
+    /// Who this replica is.
+    pub identity: Arc<Identity>,
+    /// What became of the traces.
+    pub spans: Arc<SpanCounters>,
     /// When this process began.
-    began: Timestamp,
+    pub began: Timestamp,
 }
 
 const ANSWERS: [&str; 7] = [
@@ -171,26 +178,9 @@ fn outcome(error: Option<&KvError>) -> usize {
 impl Metrics {
     /// Everything that a scrape shows, read when it asks.
     #[must_use]
-    pub fn new(
-        store: Arc<Store>,
-        workers: Vec<Arc<WorkerCounters>>,
-        source: Arc<SourceCounters>,
-        fleet: Arc<Fleet>,
-        peers: Arc<PeerCounters>,
-        identity: Arc<Identity>,
-        spans: Arc<SpanCounters>,
-    ) -> Self {
+    pub fn new(shown: Shown) -> Self {
         let mut registry = Registry::default();
-        registry.register_collector(Box::new(Shown {
-            store,
-            workers,
-            source,
-            fleet,
-            peers,
-            identity,
-            spans,
-            began: clock::now(),
-        }));
+        registry.register_collector(Box::new(shown));
         Self { registry }
     }
 

@@ -24,17 +24,17 @@ use self::peers::SharedToken;
 use self::signals::{Order, Signals};
 use crate::agent::{self, Agent};
 use crate::beliefs::{Beliefs, Keep, Keeper};
-use crate::clock::SystemClock;
+use crate::clock::{self, SystemClock};
 use crate::config::Config;
 use crate::delivery::{self, Delivery};
 use crate::disk::Disk;
 use crate::domain::authority::{Authority, Times};
 use crate::domain::key::Prefix;
 use crate::domain::memory::Memory;
-use crate::fleet::{self, Fleet, FleetFile};
+use crate::fleet::{self, Fleet, FleetFile, Gatherer};
 use crate::http::{self, Pages};
 use crate::kv::source::Source;
-use crate::metrics::{Metrics, PeerCounters, SourceCounters};
+use crate::metrics::{Metrics, PeerCounters, Shown, SourceCounters};
 use crate::progress::Progress;
 use crate::store::{InForce, Store};
 use crate::telemetry::{self, Telemetry};
@@ -217,8 +217,7 @@ impl Parts {
         progress: &Progress,
         telemetry: &Telemetry,
     ) -> anyhow::Result<Self> {
-        let tokens = Tokens::default();
-        let source = Arc::new(source);
+        let (tokens, source) = (Tokens::default(), Arc::new(source));
         let times = Times::from_poll_interval(config.poll_interval);
         let counters = Arc::new(SourceCounters::default());
         let (follower, changes) = mpsc::channel(delivery::WAITING_MAX);
@@ -247,24 +246,20 @@ impl Parts {
         )?;
         let others = peers::gatherer(config, Arc::clone(&identity), Arc::clone(&peer_token))?;
         let others = Arc::new(others);
-        let delivery = Delivery::new(
-            config.slot.clone(),
-            Arc::clone(&store),
-            Arc::clone(&fleet),
-            Arc::clone(&others),
-            changes,
-        );
+        let delivery = delivery(config, &store, &fleet, &others, changes);
+        let metrics = Metrics::new(Shown {
+            store: Arc::clone(&store),
+            workers: bound.agent.counters().to_vec(),
+            source: counters,
+            fleet: Arc::clone(&fleet),
+            peers: peer_counters,
+            identity: Arc::clone(&identity),
+            spans: telemetry.counters(),
+            began: clock::now(),
+        });
         let pages = Pages {
             store: Arc::clone(&store),
-            metrics: Arc::new(Metrics::new(
-                Arc::clone(&store),
-                bound.agent.counters().to_vec(),
-                counters,
-                Arc::clone(&fleet),
-                peer_counters,
-                Arc::clone(&identity),
-                telemetry.counters(),
-            )),
+            metrics: Arc::new(metrics),
             fleet: Arc::clone(&fleet),
             others,
             replica: config.slot.clone(),
@@ -359,6 +354,18 @@ fn fleet(
     let tallies = agent.tallies().to_vec();
     let fleet = Fleet::new(settings, Arc::clone(store), tallies, before);
     Ok((Arc::new(fleet), file))
+}
+
+/// Who follows changes to the last node.
+fn delivery(
+    config: &Config,
+    store: &Arc<Store>,
+    fleet: &Arc<Fleet>,
+    others: &Arc<Gatherer>,
+    changes: mpsc::Receiver<InForce>,
+) -> Delivery {
+    let (store, fleet, others) = (store.clone(), fleet.clone(), others.clone());
+    Delivery::new(config.slot.clone(), store, fleet, others, changes)
 }
 
 /// What is believed at the start: what was kept, or nothing.

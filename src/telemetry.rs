@@ -61,8 +61,8 @@ impl Telemetry {
         let counters = Arc::new(SpanCounters::default());
         let whose = Whose::Replica(config.slot.as_str(), config.environment.as_str());
         let traces = Traces::open(whose, Arc::clone(&counters));
-        let tracer = traces.as_ref().ok().and_then(Option::as_ref);
-        let tracer = tracer.map(Traces::tracer);
+        let opened = traces.as_ref().ok().and_then(Option::as_ref);
+        let spans = opened.map(|opened| layer(opened.tracer()));
         let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
         let lines: Box<dyn Layer<Registry> + Send + Sync> = match config.log.format {
             LogFormat::Text => lines.with_ansi(false).with_filter(filter).boxed(),
@@ -70,7 +70,7 @@ impl Telemetry {
         };
         tracing_subscriber::registry()
             .with(lines)
-            .with(tracer.map(layer))
+            .with(spans)
             .init();
         // Whoever cannot be traced can be served all the same.
         let traces = traces.unwrap_or_else(|why| {

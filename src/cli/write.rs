@@ -408,8 +408,12 @@ pub(super) fn trace() -> Option<String> {
 fn sign(about: &About, environment: &str) {
     let span = Span::current();
     telemetry::note(&span, "by", &about.by);
-    telemetry::note(&span, "reason", about.reason.as_deref().unwrap_or_default());
+    telemetry::note(
+        &span,
+        "reason",
+        &about.reason.as_deref().unwrap_or_default(),
+    );
     telemetry::note(&span, "change", &about.change);
     telemetry::note(&span, "command", &about.command);
-    telemetry::note(&span, "environment", environment);
+    telemetry::note(&span, "environment", &environment);
 }

@@ -55,8 +55,8 @@ impl fmt::Display for TraceParent {
 
 /// So many bytes in lower-case hex.
 fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let hex = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
-    if text.len() != 2 * N || !text.as_bytes().iter().all(|byte| hex(byte)) {
+    let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    if text.len() != 2 * N || !text.bytes().all(hex) {
         return None;
     }
     let mut bytes = [0; N];

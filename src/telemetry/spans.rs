@@ -97,8 +97,8 @@ pub fn transition(
 ) -> Span {
     let span = span!(update, "state.transition", path = short(path));
     // The log has them in its line.
-    note(&span, "before", before);
-    note(&span, "after", after);
+    note(&span, "before", &before);
+    note(&span, "after", &after);
     link(&span, asked);
     span
 }
@@ -107,7 +107,7 @@ pub fn transition(
 #[must_use]
 pub fn authority_change(from: &str, to: &str, reason: &str) -> Span {
     let span = span!(None, "authority.change", from, to);
-    note(&span, "reason", reason);
+    note(&span, "reason", &reason);
     span
 }
 
@@ -124,7 +124,7 @@ pub fn stop(why: &str) -> Span {
 }
 
 /// What a span says besides, once it is known.
-pub fn note(span: &Span, key: &'static str, value: impl ToString) {
+pub fn note(span: &Span, key: &'static str, value: &impl ToString) {
     if enabled() {
         span.set_attribute(key, short(&value.to_string()));
     }

@@ -137,7 +137,10 @@ impl Scene {
             seen.times().1 <= begin + MILLI && begin <= end,
             "{seen:?} {delivered:?}"
         );
-        assert!(end - asked < PATIENCE.as_nanos() as u64, "{delivered:?}");
+        assert!(
+            u128::from(end - asked) < PATIENCE.as_nanos(),
+            "{delivered:?}"
+        );
     }
 
     fn command(&self, change: &str) -> Sent {

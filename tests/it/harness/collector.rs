@@ -98,8 +98,8 @@ impl Collector {
             let named = self.named(name);
             check(named.len() >= count, || {
                 let all = self.all();
-                let names: Vec<_> = all.iter().map(|sent| &sent.span.name).collect();
-                format!("{names:?}")
+                let seen: Vec<_> = all.iter().map(|sent| &sent.span.name).collect();
+                format!("{seen:?}")
             })?;
             Ok(named)
         })
