@@ -3,18 +3,23 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
+use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use jiff::Timestamp;
-use tidegate::agent::{Agent, Settings};
+use tidegate::agent::{Agent, Close, Settings};
 use tidegate::clock;
 use tidegate::domain::answer::{ANSWER_BYTES_MAX, Origin};
 use tidegate::domain::authority::{Authority, Judgement, Times};
 use tidegate::domain::explain::Explanation;
+use tidegate::domain::fleet::{Asker, Polled};
+use tidegate::domain::key::Prefix;
 use tidegate::domain::listing::Listing;
 use tidegate::domain::name::Name;
 use tidegate::domain::request::Request;
 use tidegate::domain::snapshot::Snapshot;
+use tidegate::fleet::{self, Fleet, Spot, Tally};
 use tidegate::progress::Progress;
 use tidegate::store::{Published, Store};
 use tokio_util::sync::CancellationToken;
@@ -96,6 +101,26 @@ fn explain(bencher: Bencher<'_, '_>) {
     bencher.bench(|| Explanation::new(&SNAPSHOT, black_box(line), &name, &name, now));
 }
 
+/// Counting the polls of a second for the fleet view: what the worker does for each of 6,000 rows.
+#[divan::bench]
+fn count_6_000_polls(bencher: Bencher<'_, '_>) {
+    let counting = Counting::new();
+    bencher
+        .counter(ItemsCount::new(counting.askers.len()))
+        .bench_local(|| counting.count());
+}
+
+/// The same with the collector's work, which is done on a thread that answers nothing.
+#[divan::bench]
+fn count_and_collect_6_000_polls(bencher: Bencher<'_, '_>) {
+    let counting = Counting::new();
+    let bencher = bencher.counter(ItemsCount::new(counting.askers.len()));
+    bencher.bench_local(|| {
+        counting.count();
+        counting.fleet.numbers()
+    });
+}
+
 /// One whole check over loopback, both ends in this process: connect, ask, read, reset. The answer
 /// is a remembered one; nearly all of the time is the kernel's.
 #[divan::bench]
@@ -120,6 +145,46 @@ fn check_winner(case: &Case, now: Timestamp) {
     assert_eq!(decision.winner.map(|placed| &*placed.path), case.winner);
 }
 
+/// Rows of 100 nodes, and where they are counted.
+struct Counting {
+    askers: Vec<(Arc<Asker>, Spot)>,
+    tally: Arc<Tally>,
+    fleet: Fleet,
+}
+
+impl Counting {
+    fn new() -> Self {
+        let asker = |at: usize| {
+            let (node, server) = (at / 60, at % 60);
+            let line = format!("web/srv-{server} canary node=lb-{node} zone=us-east1-b base=100\n");
+            let request = Request::parse(line.as_bytes()).expect("it is a request");
+            (Arc::new(Asker::new(&request)), Spot::default())
+        };
+        let name = Name::parse("a").expect("a name");
+        let tally = Arc::new(Tally::default());
+        let settings = fleet::Settings {
+            replica: name,
+            prefix: Prefix::new("frontend", "gprd").expect("they are names"),
+            poll_interval: Duration::from_secs(2),
+        };
+        let tallies = vec![Arc::clone(&tally)];
+        Self {
+            askers: (0..6_000).map(asker).collect(),
+            tally,
+            fleet: Fleet::new(settings, Arc::new(in_force()), tallies, None),
+        }
+    }
+
+    fn count(&self) {
+        let at = Timestamp::UNIX_EPOCH;
+        let source = Ipv4Addr::LOCALHOST.into();
+        for (asker, spot) in &self.askers {
+            let polled = Polled::once(at, None);
+            self.tally.record(asker, source, spot, black_box(&polled));
+        }
+    }
+}
+
 struct RunningAgent {
     address: SocketAddr,
     stop: CancellationToken,
@@ -132,6 +197,7 @@ impl RunningAgent {
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
             workers: 1,
             connections_max: 1_000,
+            close: Close::Lazy,
             replica: Name::parse("a").expect("a name"),
         };
         let agent = Agent::bind(settings).expect("a port is free");
@@ -159,7 +225,7 @@ impl RunningAgent {
         let length = stream.read(&mut answer).expect("the agent answers");
         assert_eq!(answer[..length].last(), Some(&b'\n'));
         // As HAProxy does; a FIN would leave a TIME_WAIT for each of a million checks.
-        rustix::net::sockopt::set_socket_linger(&stream, Some(std::time::Duration::ZERO))
+        rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO))
             .expect("a TCP socket can linger");
         length
     }
@@ -174,7 +240,7 @@ impl RunningAgent {
 
 /// A store with the listing in force for an hour.
 fn in_force() -> Store {
-    let times = Times::from_poll_interval(std::time::Duration::from_hours(1));
+    let times = Times::from_poll_interval(Duration::from_hours(1));
     let mut authority = Authority::new(times, []);
     let now = clock::moment();
     let judgement = authority.listed(LISTING.clone(), now, now);

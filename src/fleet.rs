@@ -7,7 +7,8 @@
 //!                               └──────► file (data_dir/fleet), every 30 s and at the end
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,12 +19,13 @@ use tracing::warn;
 pub use self::file::FleetFile;
 pub use self::gather::{Forgot, Gathered, Gatherer, Others, SHARED_FOR};
 pub use self::keep::SAVE_EVERY;
-pub use self::tally::{TALLY_ROWS_MAX, Tally};
+pub use self::tally::{Spot, TALLY_ROWS_MAX, Tally};
 
-use self::tally::Counts;
+use self::tally::Count;
 use crate::clock;
 use crate::domain::fleet::{
-    Judge, ROWS_MAX, Report, Summary, Table, Version, in_millis, shared_name,
+    Identity, Judge, NODES_MAX, Polled, ROWS_MAX, Report, Summary, Table, Version, in_millis,
+    shared_name,
 };
 use crate::domain::key::Prefix;
 use crate::domain::name::Name;
@@ -31,6 +33,11 @@ use crate::store::Store;
 
 /// How often the table is tended: silent rows are forgotten after a day, so it is in no hurry.
 const TEND_EVERY: Duration = Duration::from_mins(1);
+
+/// The most rows that become known in one collection: a whole site's within one or two, and a row
+/// that found no room polls again. More of them all the time are no fleet's, and each costs as much
+/// as several polls.
+const NEW_ROWS_MAX: usize = 4_096;
 
 /// Whose fleet it is.
 #[derive(Debug, Clone)]
@@ -71,9 +78,11 @@ struct Collected {
     table: Table,
     /// Polls that the workers had no room for.
     dropped: u64,
-    /// Emptied maps that keep their room: one for the workers' counts, one to add them up.
-    spare: Counts,
-    sum: Counts,
+    /// Emptied, and they keep their room: one for the workers' counts, one to add them up.
+    spare: Vec<Count>,
+    sum: HashMap<Identity, Polled>,
+    /// Names of addresses that stand for nodes.
+    addresses: HashMap<IpAddr, Name>,
     tended: Timestamp,
     /// Nodes whose shared name is in the log.
     named: BTreeSet<Name>,
@@ -93,8 +102,9 @@ impl Fleet {
         let collected = Collected {
             table: Table::remembering(ROWS_MAX, nodes, now),
             dropped: 0,
-            spare: Counts::new(),
-            sum: Counts::new(),
+            spare: Vec::new(),
+            sum: HashMap::new(),
+            addresses: HashMap::new(),
             tended: now,
             named: BTreeSet::new(),
         };
@@ -188,17 +198,26 @@ impl Collected {
     /// Adds up what all workers counted, then counts it: the time between two polls of a row is
     /// known only when all of them are.
     fn take(&mut self, tallies: &[Arc<Tally>]) {
+        if self.addresses.len() > NODES_MAX {
+            self.addresses.clear();
+        }
         for tally in tallies {
             self.dropped += tally.take(&mut self.spare);
-            for (identity, polled) in self.spare.drain() {
-                self.sum
-                    .entry(identity)
-                    .and_modify(|known| known.add(&polled))
-                    .or_insert(polled);
+            for count in self.spare.drain(..) {
+                let named = |address| {
+                    let name = self.addresses.entry(address);
+                    name.or_insert_with(|| Name::from_address(address)).clone()
+                };
+                let identity = count.asker.at(count.source, named);
+                let sum = self.sum.entry(identity);
+                sum.and_modify(|known| known.add(&count.polled))
+                    .or_insert(count.polled);
             }
         }
+        let mut new_left = NEW_ROWS_MAX;
         for (identity, polled) in self.sum.drain() {
-            self.table.record(&identity, &polled.in_millis());
+            let polled = polled.in_millis();
+            self.table.record_among(&identity, &polled, &mut new_left);
         }
     }
 

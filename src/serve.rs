@@ -25,7 +25,7 @@ use self::signals::{Order, Signals};
 use crate::agent::{self, Agent};
 use crate::beliefs::{Beliefs, Keep, Keeper};
 use crate::clock::{self, SystemClock};
-use crate::config::Config;
+use crate::config::{AgentClose, Config};
 use crate::delivery::{self, Delivery};
 use crate::disk::Disk;
 use crate::domain::authority::{Authority, Times};
@@ -113,6 +113,10 @@ fn bind(config: &Config, connections_max: usize) -> anyhow::Result<Bound> {
         listen: config.agent.listen,
         workers: config.agent.workers,
         connections_max,
+        close: match config.agent.close {
+            AgentClose::Lazy => agent::Close::Lazy,
+            AgentClose::Fin => agent::Close::Fin,
+        },
         replica: config.slot.clone(),
     };
     // To its peers, a replica whose port refuses answers no poll: it opens first.

@@ -1,12 +1,21 @@
 //! The TCP server that answers HAProxy's agent checks.
 //!
 //! One thread per core, each with a runtime, a listener (`SO_REUSEPORT`) and an answer cache of its
-//! own: steady state takes no lock. Everything else of the process runs elsewhere and cannot hold
-//! an answer up.
+//! own. Everything else of the process runs elsewhere and cannot hold an answer up.
+//!
+//! ```text
+//! listener ──► worker: accept, read ──► desk: answer, count ──► write ──► closing: HAProxy resets
+//!                  │ no line yet                ▲                          it, then it is closed
+//!                  └──────────► late ───────────┘
+//! ```
 
 mod cache;
-mod connection;
+mod closing;
+mod desk;
+mod late;
 mod listener;
+mod places;
+mod socket;
 mod worker;
 
 use std::io;
@@ -29,8 +38,6 @@ use crate::store::Store;
 pub const SILENCE: Duration = Duration::from_millis(100);
 /// How long a request may take in all: HAProxy sends its line in one segment.
 pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(1);
-/// How long a peer may take to take its answer.
-pub const WRITE_TIME_MAX: Duration = Duration::from_millis(500);
 /// How long to wait for HAProxy's close, which then leaves no `TIME_WAIT` on either side.
 pub const CLOSE_TIME_MAX: Duration = Duration::from_millis(500);
 /// How long a stopping agent finishes open polls.
@@ -44,10 +51,22 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Number of threads.
     pub workers: usize,
-    /// The most connections at once, over all workers; one more is closed without a byte.
+    /// The most connections at once, over all workers; one more is closed without a byte, unless
+    /// an answered one can make room.
     pub connections_max: usize,
+    /// How an answered connection ends.
+    pub close: Close,
     /// The replica's name in answers.
     pub replica: Name,
+}
+
+/// How an answered connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Close {
+    /// HAProxy resets it, and the service closes it later: nobody keeps a `TIME_WAIT`.
+    Lazy,
+    /// The service ends it with the answer, in one segment.
+    Fin,
 }
 
 /// A bound agent that does not answer yet.
@@ -67,6 +86,8 @@ struct Shared {
     replica: Name,
     connections: AtomicUsize,
     connections_max: usize,
+    workers: usize,
+    close: Close,
     stop: CancellationToken,
 }
 
@@ -128,6 +149,8 @@ impl Agent {
             replica: self.settings.replica,
             connections: AtomicUsize::new(0),
             connections_max: self.settings.connections_max,
+            workers: self.settings.workers,
+            close: self.settings.close,
             stop,
         });
         let counts = self.counters.into_iter().zip(self.tallies);

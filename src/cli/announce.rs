@@ -19,7 +19,7 @@ use super::write::{AuthorArgs, Writing, command_line, trace};
 use crate::causes::root_cause;
 use crate::clock;
 use crate::config::{Form, Receiver, ReceiverAddress, announce_url};
-use crate::domain::announcement::{Announcement, Made, Outcome};
+use crate::domain::announcement::{Announcement, Made, Outcome, by_sockets};
 use crate::domain::history::Changed;
 use crate::domain::sentinel::Generation;
 use crate::http_client;
@@ -67,7 +67,8 @@ pub(super) fn change(
         trace: about.trace.as_deref(),
         outcome,
     };
-    announce(context, &Announcement::new(&made, &changed, rows, None))
+    let text = by_sockets(&changed, &writing.socket_changes());
+    announce(context, &Announcement::new(&made, &changed, rows, text))
 }
 
 /// Tells of a change that the history does not hold, in these words.

@@ -5,7 +5,7 @@ mod verify;
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, value_parser};
 
 use self::ramp::Spec;
 use super::history::Records;
@@ -31,21 +31,20 @@ pub(super) struct Canary {
     wanted: Wanted,
     /// Come back step by step instead of at once: by=nodes,steps=5,25,50,every=2m.
     /// On a ramp with the same steps nothing changes; --ready ends one at full weight, --drain at
-    /// any moment takes the canary out.
+    /// any moment takes the canary out. After --ready there is nothing to come back from, after
+    /// --drain it begins anew. A ramp that has got further than the first step stays: --resume.
     #[arg(long)]
     slowly: bool,
     /// The same with steps of your own: by=nodes|weight,steps=5,25,50,every=2m.
     #[arg(long, value_name = "SPEC", value_parser = ramp::parse, conflicts_with = "slowly")]
     ramp: Option<Spec>,
-    /// Although a deploy is running.
-    #[arg(long)]
-    ignore_deployment_check: bool,
     /// Before anything is written, this URL must answer well that many times in a row
     /// (--verify-times).
     #[arg(long, value_name = "URL")]
     verify: Option<String>,
     /// How often --verify must pass.
-    #[arg(long, value_name = "NUMBER", default_value_t = 2, requires = "verify")]
+    #[arg(long, value_name = "NUMBER", default_value_t = 2, requires = "verify",
+        value_parser = value_parser!(u32).range(1..=100))]
     verify_times: u32,
     #[command(flatten)]
     scope: ScopeArgs,
@@ -101,10 +100,7 @@ impl Canary {
             look.context
                 .block_on(verify::passes(url, self.verify_times))?;
         }
-        let manner = Manner {
-            asks: false,
-            ignores_deploys: self.ignore_deployment_check,
-        };
+        let manner = Manner::default();
         let records = self.wanted.resume.then(|| Records::of(&look.context));
         let records = records.transpose()?;
         self.write.apply_changes(&look, manner, |standing| {
@@ -137,6 +133,12 @@ impl Canary {
         if self.ramps() && otherwise {
             return usage("--slowly and --ramp are ways to come back: only --ready goes with them");
         }
+        let comes_back = self.ramps() || !otherwise || self.wanted.resume;
+        if self.verify.is_some() && !comes_back {
+            return usage(
+                "--verify is asked before the canary comes back: nothing else waits for it",
+            );
+        }
         Ok(())
     }
 
@@ -155,22 +157,30 @@ impl Canary {
             |text: String| Failure::new(Exit::Refused, format!("{text}; nothing was written"));
         let placed = standing.snapshot.placed().find(|placed| placed.key == *key);
         let now = placed.and_then(|placed| placed.directive.as_ref().ok());
-        let weight = Percent::FULL;
-        let ready = |ramp: Ramp| Desired::Ready {
+        let ready = |weight, ramp: Ramp| Desired::Ready {
             weight,
             ramp: Some(ramp),
+        };
+        // A hold and a resume leave the weight and the end as they are.
+        let same = |standing: &Directive, ramp| {
+            let desired = ready(weight_of(standing), ramp);
+            self.ttl.on(Directive {
+                expiry: standing.expiry,
+                ..self.write.directive(desired)
+            })
         };
         if self.wanted.hold {
             let standing_ramp = now.ok_or_else(|| refused("no ramp is running".to_owned()))?;
             let ramp = ramp::held(standing_ramp, standing.now).map_err(refused)?;
-            return Ok(Some(self.write.directive(ready(ramp))));
+            return same(standing_ramp, ramp).map(Some);
         }
         if self.wanted.resume {
-            let held = now.and_then(ramp_of);
-            let held = held.ok_or_else(|| refused("no ramp is held".to_owned()))?;
+            let ramp_held = now.and_then(|now| Some((now, ramp_of(now)?)));
+            let (standing_ramp, held) =
+                ramp_held.ok_or_else(|| refused("no ramp is held".to_owned()))?;
             let before = records.and_then(|records| before_hold(records, now, key));
             let ramp = ramp::resumed(held, before.as_ref().and_then(ramp_of)).map_err(refused)?;
-            return Ok(Some(self.write.directive(ready(ramp))));
+            return same(standing_ramp, ramp).map(Some);
         }
         if self.ramps() {
             if now.is_some_and(|now| is_whole(now, standing.now)) {
@@ -179,9 +189,15 @@ impl Canary {
             }
             let usual = ramp::parse(ramp::SLOWLY).expect("the usual ramp is one");
             let spec = self.ramp.as_ref().unwrap_or(&usual);
+            if let Some(now) = now.filter(|now| !now.is_lifted(standing.now)) {
+                spec.check_after(now, standing.now).map_err(refused)?;
+            }
             let mut directive = self.write.directive(Desired::Drain);
             let seed = directive.author.change.as_ref();
-            directive.desired = ready(spec.on(now, &standing.topology, seed));
+            directive.desired = ready(
+                Percent::FULL,
+                spec.on(now, &standing.topology, seed, standing.now),
+            );
             return self.ttl.on(directive).map(Some);
         }
         self.ttl.on(self.wanted.directive(&self.write)).map(Some)
@@ -204,6 +220,13 @@ fn is_whole(directive: &Directive, now: jiff::Timestamp) -> bool {
         State::Ready(percent) if percent == Percent::FULL
     );
     ready && !directive.is_lifted(now) && directive.ramp_step(now).is_none()
+}
+
+fn weight_of(directive: &Directive) -> Percent {
+    match directive.desired {
+        Desired::Ready { weight, .. } => weight,
+        Desired::Drain | Desired::Maint => Percent::FULL,
+    }
 }
 
 fn ramp_of(directive: &Directive) -> Option<&Ramp> {

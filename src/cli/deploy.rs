@@ -5,8 +5,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use super::look::LookArgs;
-use super::write::{Manner, Proposal, WriteArgs};
-use super::{Exit, Failure};
+use super::write::{Manner, Proposal, WriteArgs, span};
+use super::{Exit, Failure, print};
 use crate::clock;
 use crate::config::Flags;
 use crate::domain::change::Edit;
@@ -37,7 +37,7 @@ pub(super) struct Start {
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// After that it counts as over, whatever became of the pipeline.
-    #[arg(long, value_name = "TIME", default_value = "2h", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "2h", value_parser = span)]
     ttl: Duration,
     #[command(flatten)]
     write: WriteArgs,
@@ -97,6 +97,14 @@ fn write(
     Lock::parse(deploy.to_json().as_bytes()).map_err(|text| Failure::new(Exit::Usage, text))?;
     let look = looks.open(flags)?;
     write.apply(&look, Manner::default(), |standing| {
+        let stages = &standing.snapshot.settings.rails.stages;
+        if deploy.active && !stages.contains_key(&stage) {
+            let known: Vec<_> = stages.keys().map(Name::as_str).collect();
+            print(&format!(
+                "note: this locks nothing: rails.stages of the settings know {}, and no {stage}\n",
+                known.join(", ")
+            ))?;
+        }
         let path = format!("deploys/{stage}");
         let edit = Edit::of(&standing.listing, path, Some(deploy.to_json().into()));
         Ok(Proposal {

@@ -67,10 +67,7 @@ impl ServerRows {
         self.scope.check()?;
         let wanted = self.wanted()?;
         let look = self.look.open(flags)?;
-        let manner = Manner {
-            asks: true,
-            ..Manner::default()
-        };
+        let manner = Manner { asks: true };
         self.write.apply_changes(&look, manner, |standing| {
             let keys = self.keys(&wanted, standing)?;
             Ok(keys.into_iter().map(change).collect())

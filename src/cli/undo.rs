@@ -29,10 +29,8 @@ impl Undo {
         let look = self.look.open(flags)?;
         let records = Records::of(&look.context)?;
         let parts = records.of_change(&self.change)?;
-        let manner = Manner {
-            asks: true,
-            ..Manner::default()
-        };
+        check_first(&parts)?;
+        let manner = Manner { asks: true };
         self.write.apply(&look, manner, |standing| {
             let edits = undone(&standing.listing, &parts)?;
             let changed = parts.iter().flat_map(|part| &part.changed);
@@ -46,6 +44,22 @@ impl Undo {
             })
         })
     }
+}
+
+/// Parts that were taken away as old cannot be put back, and half a change is none.
+fn check_first(parts: &[&Record]) -> Result<(), Failure> {
+    let missing = parts.iter().zip(1..).find(|(record, number)| {
+        let part = record.part.map_or(1, |part| part.number);
+        part != *number
+    });
+    let Some((_, number)) = missing else {
+        return Ok(());
+    };
+    let text = format!(
+        "part {number} of this change is not in the history any more: write what you want; nothing \
+         was written"
+    );
+    Err(Failure::new(Exit::Refused, text))
 }
 
 /// The edits that put back what stood before, unless something else stands there now.

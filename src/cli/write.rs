@@ -16,7 +16,6 @@ use std::env;
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::NonEmptyStringValueParser;
 use tracing::Span;
 
 use self::checks::{Overrides, check_guard, differing, overrides};
@@ -25,7 +24,7 @@ pub(super) use self::plan::shown as listed;
 pub(super) use self::scope::ScopeArgs;
 use self::sockets::Sockets;
 pub(super) use self::standing::Standing;
-pub(super) use self::ttl::TtlArgs;
+pub(super) use self::ttl::{TtlArgs, span};
 pub(super) use self::writing::Writing;
 use super::announce;
 use super::ask::has_terminal;
@@ -36,6 +35,7 @@ use crate::clock;
 use crate::domain::change::{Edit, applied, parts};
 use crate::domain::directive::{Author, Desired, Directive};
 use crate::domain::key::DirectiveKey;
+use crate::domain::listing::Listing;
 use crate::domain::migration::SocketChange;
 use crate::domain::rails::{self, Consent, Flag, Rail, Verdict, evaluate};
 use crate::domain::sentinel::Generation;
@@ -47,10 +47,10 @@ use crate::telemetry;
 #[derive(Debug, Args)]
 pub(super) struct AuthorArgs {
     /// Why; kept with the change.
-    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "TEXT", value_parser = said)]
     reason: Option<String>,
     /// Who; by default the CI job's user, or the one who is logged in.
-    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "NAME", value_parser = said)]
     by: Option<String>,
 }
 
@@ -87,6 +87,9 @@ pub(super) struct WriteArgs {
     /// Although all servers of a second zone would be out; needs --reason.
     #[arg(long, requires = "reason")]
     second_zone: bool,
+    /// Although a deploy is running.
+    #[arg(long)]
+    ignore_deployment_check: bool,
     /// Maintenance at once, without a drain before it.
     #[arg(long)]
     now: bool,
@@ -103,8 +106,6 @@ pub(super) struct WriteArgs {
 pub(super) struct Manner {
     /// Whether a person is asked before it is written.
     pub(super) asks: bool,
-    /// Although a deploy is running.
-    pub(super) ignores_deploys: bool,
 }
 
 /// One key, and what shall stand there.
@@ -121,7 +122,6 @@ struct Asked<'a> {
     standing: &'a Standing,
     all: &'a [Vec<Edit>],
     sockets: &'a Sockets,
-    manner: Manner,
 }
 
 /// What is to be written.
@@ -147,6 +147,10 @@ impl Change {
 
 /// The longest command line that the history keeps, in characters.
 const COMMAND_CHARS_MAX: usize = 1_024;
+
+/// The longest reason or name, in characters: it stands in every directive of a change, twice in
+/// its record, and in a line of the status.
+const SAID_CHARS_MAX: usize = 1_024;
 
 /// The last line of a dry run.
 pub(super) const DRY_RUN: &str = "dry run: nothing was written\n";
@@ -207,7 +211,8 @@ impl WriteArgs {
         changes: impl Fn(&Standing) -> Result<Vec<Change>, Failure>,
     ) -> Result<(), Failure> {
         self.apply(look, manner, |standing| {
-            let mut changes = changes(standing)?;
+            let changes = changes(standing)?.into_iter();
+            let mut changes: Vec<_> = changes.map(|change| going_on(change, standing)).collect();
             let wanted = changes.iter().filter_map(Change::wanted);
             check_guard(&standing.snapshot, wanted)?;
             let lifted = overrides(&standing.snapshot, &changes, self.overrides(), standing.now)?;
@@ -241,7 +246,8 @@ impl WriteArgs {
         let Proposal { edits, change, .. } = first;
         if edits.is_empty() && sockets.is_empty() {
             print("nothing to change: it is already so\n")?;
-            return sockets.outcome(None);
+            sockets.outcome(None)?;
+            return self.wait_again(look, &standing.listing);
         }
         let mut all = parts(edits, EDIT_OPERATIONS_MAX);
         if all.is_empty() {
@@ -268,6 +274,16 @@ impl WriteArgs {
             .and_then(|generation| self.finish(look, &writing, &about, generation));
         announcing.finish(context);
         outcome
+    }
+
+    /// What stands already may not be applied yet: a command that is repeated goes on waiting.
+    fn wait_again(&self, look: &Look, listing: &Listing) -> Result<(), Failure> {
+        let Some(limit) = self.wait.filter(|_| !self.dry_run) else {
+            return Ok(());
+        };
+        let generation = Generation::read(listing)
+            .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+        wait::converged(look, &[], generation, limit)
     }
 
     /// What comes after the writing: sockets are written, it is read back, old history goes, and it is waited for.
@@ -314,7 +330,7 @@ impl WriteArgs {
         let context = rails::Context {
             now: standing.now,
             deploys: &deploys,
-            flags: self.flags(asked.manner),
+            flags: self.flags(),
             reason: self.author.reason(),
             consent,
         };
@@ -359,14 +375,14 @@ impl WriteArgs {
         }
     }
 
-    fn flags(&self, manner: Manner) -> BTreeSet<Flag> {
+    fn flags(&self) -> BTreeSet<Flag> {
         let given = [
             (self.below_floor, Flag::BelowFloor),
             (self.canary_alone, Flag::CanaryAlone),
             (self.second_zone, Flag::SecondZone),
             (self.now, Flag::Now),
             (self.force, Flag::Force),
-            (manner.ignores_deploys, Flag::IgnoreDeploymentCheck),
+            (self.ignore_deployment_check, Flag::IgnoreDeploymentCheck),
         ];
         given
             .into_iter()
@@ -387,6 +403,20 @@ impl WriteArgs {
     }
 }
 
+/// The change without a restart of what stands and only gets another end.
+fn going_on(change: Change, standing: &Standing) -> Change {
+    let mut placed = standing.snapshot.placed();
+    let placed = placed.find(|placed| placed.key == change.key);
+    let Some(Ok(stands)) = placed.map(|placed| &placed.directive) else {
+        return change;
+    };
+    let directive = change.directive;
+    Change {
+        directive: directive.map(|directive| directive.going_on(stands, standing.now)),
+        ..change
+    }
+}
+
 /// The command as it was called, for the history. No flag takes a secret.
 pub(super) fn command_line() -> String {
     let mut words = env::args_os().map(|word| word.to_string_lossy().into_owned());
@@ -397,6 +427,18 @@ pub(super) fn command_line() -> String {
         .collect::<Vec<_>>()
         .join(" ");
     line.chars().take(COMMAND_CHARS_MAX).collect()
+}
+
+/// A text that says something, and is bounded.
+fn said(text: &str) -> Result<String, String> {
+    let seen = |c: char| !c.is_whitespace() && !c.is_control();
+    if !text.contains(seen) {
+        return Err("it says nothing".to_owned());
+    }
+    if text.chars().count() > SAID_CHARS_MAX {
+        return Err(format!("more than {SAID_CHARS_MAX} characters"));
+    }
+    Ok(text.to_owned())
 }
 
 /// W3C trace context of this command, or of who called it where traces are off.

@@ -13,8 +13,8 @@ use super::errors::{ConfigError, ConfigErrors, Origin};
 use super::layers::{Given, gather};
 use super::settings::{Default, Kind, SETTINGS, SLOT_BYTES_MAX, Setting};
 use super::{
-    AgentConfig, Config, HttpConfig, LogConfig, LogFormat, ObserveConfig, PeerAddress, Receiver,
-    Role, Sources, announce, environments, observe, peers,
+    AgentClose, AgentConfig, Config, HttpConfig, LogConfig, LogFormat, ObserveConfig, PeerAddress,
+    Receiver, Role, Sources, announce, environments, observe, peers,
 };
 use crate::domain::key::Prefix;
 use crate::domain::name::Name;
@@ -68,6 +68,7 @@ impl Loader {
         let agent_listen = self.pick("agent.listen", address);
         let workers = self.pick("agent.workers", count);
         let connections_max = self.pick("agent.connections_max", count);
+        let close = self.pick("agent.close", agent_close);
         let http_listen = self.pick("http.listen", address);
         let observe = self.observe();
         let migration = self.migration(environments.as_ref(), &observe);
@@ -98,6 +99,7 @@ impl Loader {
                 listen: agent_listen?,
                 workers: workers?,
                 connections_max: connections_max?,
+                close: close?,
             },
             http: HttpConfig {
                 listen: http_listen?,
@@ -412,6 +414,14 @@ fn count(setting: &Setting, text: &str) -> Result<usize, String> {
 fn address(_: &Setting, text: &str) -> Result<SocketAddr, String> {
     text.parse()
         .map_err(|_| format!("{text:?} is no address and port such as 0.0.0.0:8790 or [::]:8790"))
+}
+
+fn agent_close(_: &Setting, text: &str) -> Result<AgentClose, String> {
+    match text {
+        "lazy" => Ok(AgentClose::Lazy),
+        "fin" => Ok(AgentClose::Fin),
+        other => Err(format!("{other:?} is neither lazy nor fin")),
+    }
 }
 
 fn log_format(_: &Setting, text: &str) -> Result<LogFormat, String> {

@@ -99,6 +99,17 @@ pub struct AgentConfig {
     pub workers: usize,
     /// The most connections at once over all workers; 1 to 1,000,000.
     pub connections_max: usize,
+    /// How an answered connection ends.
+    pub close: AgentClose,
+}
+
+/// How an answered connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentClose {
+    /// By `HAProxy`'s reset.
+    Lazy,
+    /// By the service, with the answer.
+    Fin,
 }
 
 /// The listener for health, metrics and the API.

@@ -69,7 +69,7 @@ pub enum Kind {
 pub const SLOT_BYTES_MAX: usize = 32;
 
 /// All settings, in the order of the documentation.
-pub const SETTINGS: [Setting; 29] = [
+pub const SETTINGS: [Setting; 30] = [
     Setting {
         key: "environment",
         flag: "env",
@@ -254,7 +254,18 @@ pub const SETTINGS: [Setting; 29] = [
             max: 1_000_000,
         },
         doc: "The most agent connections open at once, over all workers. One more is closed \
-              without a byte.",
+              without a byte, unless an answered one can make room.",
+    },
+    Setting {
+        key: "agent.close",
+        flag: "agent-close",
+        variable: "TIDEGATE_AGENT_CLOSE",
+        value_name: "WHO",
+        default: Default::Text("lazy"),
+        kind: Kind::OneOf(&["lazy", "fin"]),
+        doc: "How an answered agent connection ends: lazy leaves it to HAProxy, which resets it \
+              and leaves no TIME_WAIT; fin ends it with the answer, for what stands between and \
+              counts connections.",
     },
     Setting {
         key: "http.listen",

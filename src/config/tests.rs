@@ -51,59 +51,63 @@ fn what_nobody_says_has_its_default() {
     assert_eq!(config.agent.listen.to_string(), "0.0.0.0:8790");
     assert_eq!(config.agent.workers, 3);
     assert_eq!(config.agent.connections_max, 16_384);
+    assert_eq!(config.agent.close, AgentClose::Lazy);
     assert_eq!(config.http.listen.to_string(), "0.0.0.0:8791");
     assert_eq!(config.log.format, LogFormat::Text);
     assert_eq!(config.log.level, "info");
 }
 
+/// A file that holds every setting.
+const EVERY_SETTING: &str = "
+environment = 'gstg'
+root = 'infra/lb'
+environments = { gprd = 'production', gstg = 'staging' }
+environment_roots = { gprd = 'elsewhere' }
+kv = 'consul'
+slot = 'b'
+assume_gone = ['c']
+peers_token_file = '/etc/tidegate/token'
+poll_interval = '500ms'
+data_dir = '/var/lib/tidegate'
+drain_for = '0s'
+[peers]
+a = 'http://10.0.0.1:8791'
+b = 'http://10.0.0.2:8791'
+c = 'http://10.0.0.3:8791'
+[consul]
+login_method = 'instance'
+bearer_token_file = '/run/identity/token'
+[agent]
+listen = '[::]:9000'
+workers = 0x10
+connections_max = 1_000
+close = 'fin'
+[http]
+listen = '127.0.0.1:9001'
+[observe]
+prometheus = 'http://prometheus:9090/'
+prometheus_matchers = 'env=\"gprd\",type=\"haproxy\"'
+node_label = 'fqdn'
+[observe.stats]
+lb-1 = 'unix:/run/haproxy/admin.sock'
+lb-2 = '10.0.0.2:9999'
+[migration]
+environment = 'staging'
+[announce]
+chat = ['chat']
+[announce.urls]
+events = 'https://events.example.org/changes?k=v'
+chat = 'file:/run/chat'
+[announce.token_files]
+events = '/run/token'
+[log]
+format = 'json'
+level = 'info,tidegate::watch=debug'
+";
+
 #[test]
 fn every_setting_can_stand_in_the_file() {
-    let file = "
-        environment = 'gstg'
-        root = 'infra/lb'
-        environments = { gprd = 'production', gstg = 'staging' }
-        environment_roots = { gprd = 'elsewhere' }
-        kv = 'consul'
-        slot = 'b'
-        assume_gone = ['c']
-        peers_token_file = '/etc/tidegate/token'
-        poll_interval = '500ms'
-        data_dir = '/var/lib/tidegate'
-        drain_for = '0s'
-        [peers]
-        a = 'http://10.0.0.1:8791'
-        b = 'http://10.0.0.2:8791'
-        c = 'http://10.0.0.3:8791'
-        [consul]
-        login_method = 'instance'
-        bearer_token_file = '/run/identity/token'
-        [agent]
-        listen = '[::]:9000'
-        workers = 0x10
-        connections_max = 1_000
-        [http]
-        listen = '127.0.0.1:9001'
-        [observe]
-        prometheus = 'http://prometheus:9090/'
-        prometheus_matchers = 'env=\"gprd\",type=\"haproxy\"'
-        node_label = 'fqdn'
-        [observe.stats]
-        lb-1 = 'unix:/run/haproxy/admin.sock'
-        lb-2 = '10.0.0.2:9999'
-        [migration]
-        environment = 'staging'
-        [announce]
-        chat = ['chat']
-        [announce.urls]
-        events = 'https://events.example.org/changes?k=v'
-        chat = 'file:/run/chat'
-        [announce.token_files]
-        events = '/run/token'
-        [log]
-        format = 'json'
-        level = 'info,tidegate::watch=debug'
-    ";
-    let config = load(file.as_bytes(), &[], &[]).unwrap();
+    let config = load(EVERY_SETTING.as_bytes(), &[], &[]).unwrap();
     assert_eq!(config.prefix.as_str(), "infra/lb/gstg/");
     assert_eq!(config.kv, KvSource::Consul);
     assert_eq!(config.login.method.as_deref(), Some("instance"));
@@ -111,6 +115,7 @@ fn every_setting_can_stand_in_the_file() {
     assert_eq!(bearer, Some("/run/identity/token".as_ref()));
     assert_eq!(config.agent.workers, 16);
     assert_eq!(config.agent.connections_max, 1_000);
+    assert_eq!(config.agent.close, AgentClose::Fin);
     assert_eq!(config.log.format, LogFormat::Json);
     let others: Vec<_> = config.others().map(|peer| peer.url.as_str()).collect();
     assert_eq!(others, ["http://10.0.0.1:8791", "http://10.0.0.3:8791"]);

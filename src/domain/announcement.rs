@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::history::{Changed, Value};
+use super::migration::SocketChange;
 use super::rails::PlanRow;
 
 mod text;
@@ -101,6 +102,13 @@ struct RowChange {
 #[derive(Serialize)]
 struct Chat {
     text: String,
+}
+
+/// The line of a change that writes stats sockets alone: what the keys say stood already. `None`
+/// where the keys say it.
+#[must_use]
+pub fn by_sockets(changed: &[Changed], sockets: &[SocketChange]) -> Option<String> {
+    changed.is_empty().then(|| text::by_sockets(sockets))
 }
 
 impl Announcement {

@@ -186,6 +186,20 @@ impl Directive {
         asked(self) == asked(other)
     }
 
+    /// The same, counted from when the standing one counts, if that asks for the same but for its
+    /// end: another end restarts no ramp and no plan.
+    #[must_use]
+    pub fn going_on(self, standing: &Self, now: Timestamp) -> Self {
+        let asked = |d: &Self| (d.desired.clone(), d.then);
+        if asked(&self) != asked(standing) || standing.is_lifted(now) {
+            return self;
+        }
+        Self {
+            since: standing.since.or(self.since),
+            ..self
+        }
+    }
+
     /// Whether it no longer counts: past its end, and to be lifted there. Once true it stays so.
     #[must_use]
     pub fn is_lifted(&self, now: Timestamp) -> bool {
@@ -277,15 +291,19 @@ impl Directive {
         let later = self
             .then
             .is_some_and(|plan| !matches!(plan.state, State::Ready(_)));
-        later
-            || match &self.desired {
-                // The nodes that are not in yet are drained.
-                Desired::Ready {
-                    ramp: Some(ramp), ..
-                } => matches!(ramp.by, By::Nodes(_)),
-                Desired::Ready { ramp: None, .. } => false,
-                Desired::Drain | Desired::Maint => true,
-            }
+        // In a ramp by nodes those that are not in yet are drained.
+        later || self.is_by_nodes() || matches!(self.desired, Desired::Drain | Desired::Maint)
+    }
+
+    /// Whether what it says depends on the node that asks.
+    #[must_use]
+    pub const fn is_by_nodes(&self) -> bool {
+        match &self.desired {
+            Desired::Ready {
+                ramp: Some(ramp), ..
+            } => matches!(ramp.by, By::Nodes(_)),
+            Desired::Ready { ramp: None, .. } | Desired::Drain | Desired::Maint => false,
+        }
     }
 
     /// `since` is there whenever something counts from it: the reader demands it.

@@ -46,6 +46,17 @@ pub struct Version {
     pub index: u64,
 }
 
+/// Who polls, as the request itself says.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Asker {
+    /// The node; without it the source address stands for it.
+    pub node: Option<Name>,
+    /// The server.
+    pub server: ServerId,
+    /// The zone that the node says it stands in.
+    pub zone: Option<Name>,
+}
+
 /// Who polls, and from where.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
@@ -127,22 +138,38 @@ impl Version {
     }
 }
 
-impl Identity {
-    /// Who sends this request from this address.
+impl Asker {
+    /// Who sends this request.
     ///
     /// # Panics
     /// Never: a request's names are checked.
     #[must_use]
-    pub fn new(request: &Request<'_>, source: IpAddr) -> Self {
+    pub fn new(request: &Request<'_>) -> Self {
         let name = |text| Name::parse(text).expect("a request's names are checked");
         Self {
-            node: request
-                .node
-                .map_or_else(|| Name::from_address(source), name),
+            node: request.node.map(name),
             server: ServerId::parse(request.server).expect("a request's server id is checked"),
             zone: request.zone.map(name),
+        }
+    }
+
+    /// The same, asking from this address; `named` says the name that stands for the address.
+    #[must_use]
+    pub fn at(&self, source: IpAddr, named: impl FnOnce(IpAddr) -> Name) -> Identity {
+        Identity {
+            node: self.node.clone().unwrap_or_else(|| named(source)),
+            server: self.server.clone(),
+            zone: self.zone.clone(),
             address: source.to_canonical(),
         }
+    }
+}
+
+impl Identity {
+    /// Who sends this request from this address.
+    #[must_use]
+    pub fn new(request: &Request<'_>, source: IpAddr) -> Self {
+        Asker::new(request).at(source, Name::from_address)
     }
 }
 
@@ -288,7 +315,12 @@ fn counted(gap: Duration) -> Option<Duration> {
 
 /// The time from one moment to a later one; nothing when it is not later.
 fn span(earlier: Timestamp, later: Timestamp) -> Duration {
-    Duration::try_from(later.duration_since(earlier)).unwrap_or(Duration::ZERO)
+    let between = later.duration_since(earlier);
+    if between.is_negative() {
+        Duration::ZERO
+    } else {
+        between.unsigned_abs()
+    }
 }
 
 mod addresses;

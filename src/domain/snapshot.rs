@@ -33,6 +33,8 @@ pub struct Snapshot {
     fleet: Level,
     zones: BTreeMap<Name, Level>,
     nodes: BTreeMap<Name, Level>,
+    /// Whether some answer depends on which node asks.
+    by_node: bool,
 }
 
 /// The directives of one scope.
@@ -138,6 +140,7 @@ impl Snapshot {
             fleet: Level::default(),
             zones: BTreeMap::new(),
             nodes: BTreeMap::new(),
+            by_node: false,
         };
         if let Some(entry) = listing.entries.get(SETTINGS) {
             snapshot.read_settings(&entry.value);
@@ -155,7 +158,18 @@ impl Snapshot {
                 Key::Meta | Key::Settings | Key::Deploy(_) | Key::Folder => {}
             }
         }
+        let directives = snapshot
+            .placed()
+            .filter_map(|it| it.directive.as_ref().ok());
+        let ramps = directives.into_iter().any(Directive::is_by_nodes);
+        snapshot.by_node = ramps || !snapshot.nodes.is_empty();
         Ok(snapshot)
+    }
+
+    /// Whether some answer depends on which node asks, apart from what its request says otherwise.
+    #[must_use]
+    pub const fn is_by_node(&self) -> bool {
+        self.by_node
     }
 
     /// What is said to a request from `node` at `now`.

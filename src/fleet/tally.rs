@@ -1,22 +1,34 @@
 //! What one agent worker counts of its polls.
 //!
 //! The worker alone writes it, under a lock of its own that nobody else wants except, once a
-//! second, the collector: to swap the full map for an empty one. So a poll never waits for as long
-//! as a map is read, and a map that keeps its room needs no allocation.
+//! second, the collector: to swap the full list for an empty one. So a poll never waits for as long
+//! as a list is read, and a list that keeps its room needs no allocation.
+//!
+//! Who polls is remembered beside his answer, and so is where he is counted ([`Spot`]): counting a
+//! poll looks nothing up.
 
-use std::collections::HashMap;
+use std::cell::Cell;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use jiff::Timestamp;
+use crate::domain::fleet::{Asker, Polled};
 
-use crate::domain::fleet::{Identity, Polled, Told};
+/// The most places that one worker counts in between two collections, which are a second apart: a
+/// core answers some 40,000 polls in it, and a row seldom polls twice.
+pub const TALLY_ROWS_MAX: usize = 65_536;
 
-/// The most identities that one worker counts between two collections, which are a second apart: a
-/// core answers some 30,000 polls in it, and a row seldom polls twice.
-pub const TALLY_ROWS_MAX: usize = 16_384;
+/// Polls of one asker from one address. The same may be there several times, when it is not known
+/// where it was counted.
+#[derive(Debug)]
+pub(super) struct Count {
+    pub(super) asker: Arc<Asker>,
+    pub(super) source: IpAddr,
+    pub(super) polled: Polled,
+}
 
-/// Polls by identity.
-pub(super) type Counts = HashMap<Arc<Identity>, Polled>;
+/// Where polls with one line were counted last, until the next collection.
+#[derive(Debug, Default)]
+pub struct Spot(Cell<(u64, usize)>);
 
 /// What one agent worker counts of its polls.
 #[derive(Debug, Default)]
@@ -24,29 +36,42 @@ pub struct Tally(Mutex<Counted>);
 
 #[derive(Debug, Default)]
 struct Counted {
-    counts: Counts,
+    counts: Vec<Count>,
+    /// How often it was collected: a spot of before is none.
+    collections: u64,
     /// Polls that were not counted, for want of room.
     dropped: u64,
 }
 
 impl Tally {
-    /// One more poll, and what it was told: `None` when it was closed without an answer.
-    pub fn record(&self, identity: &Arc<Identity>, at: Timestamp, told: Option<Told>) {
+    /// One more poll.
+    pub fn record(&self, asker: &Arc<Asker>, source: IpAddr, spot: &Spot, polled: &Polled) {
         let mut counted = self.lock();
-        let polled = Polled::once(at, told);
-        if let Some(known) = counted.counts.get_mut(identity) {
-            known.add(&polled);
+        // The default, 0, is no collection's number.
+        let collection = counted.collections + 1;
+        let (known, place) = spot.0.get();
+        if known == collection
+            && let Some(count) = counted.counts.get_mut(place)
+            && count.source == source
+        {
+            count.polled.add(polled);
         } else if counted.counts.len() < TALLY_ROWS_MAX {
-            counted.counts.insert(Arc::clone(identity), polled);
+            spot.0.set((collection, counted.counts.len()));
+            counted.counts.push(Count {
+                asker: Arc::clone(asker),
+                source,
+                polled: *polled,
+            });
         } else {
             counted.dropped += 1;
         }
     }
 
-    /// Swaps what was counted for an empty map; gives how many polls were not counted.
-    pub(super) fn take(&self, empty: &mut Counts) -> u64 {
+    /// Swaps what was counted for an empty list; gives how many polls were not counted.
+    pub(super) fn take(&self, empty: &mut Vec<Count>) -> u64 {
         let mut counted = self.lock();
         std::mem::swap(&mut counted.counts, empty);
+        counted.collections += 1;
         std::mem::take(&mut counted.dropped)
     }
 
@@ -58,25 +83,82 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::*;
     use crate::domain::request::Request;
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    struct Poller(Arc<Asker>, Spot);
+
+    impl Poller {
+        fn new(number: usize) -> Self {
+            let line = format!("web/s{number} node=lb-1\n");
+            let request = Request::parse(line.as_bytes()).unwrap();
+            Self(Arc::new(Asker::new(&request)), Spot::default())
+        }
+
+        fn poll(&self, tally: &Tally) {
+            self.poll_from(tally, HERE);
+        }
+
+        fn poll_from(&self, tally: &Tally, source: IpAddr) {
+            let polled = Polled::once(Timestamp::UNIX_EPOCH, None);
+            tally.record(&self.0, source, &self.1, &polled);
+        }
+    }
+
+    fn taken(tally: &Tally) -> (u64, Vec<Count>) {
+        let mut counts = Vec::new();
+        (tally.take(&mut counts), counts)
+    }
 
     #[test]
     fn a_tally_is_bounded_and_counts_what_it_had_no_room_for() {
         let tally = Tally::default();
-        let poll = |number: usize| {
-            let line = format!("web/s{number} node=lb-1\n");
-            let request = Request::parse(line.as_bytes()).unwrap();
-            let identity = Arc::new(Identity::new(&request, [10, 0, 0, 1].into()));
-            tally.record(&identity, Timestamp::UNIX_EPOCH, None);
-        };
-        (0..TALLY_ROWS_MAX + 5).for_each(poll);
-        poll(0);
-        let mut counts = Counts::new();
-        assert_eq!(tally.take(&mut counts), 5);
-        assert_eq!(counts.len(), TALLY_ROWS_MAX);
-        assert_eq!(counts.values().map(|polled| polled.polls).max(), Some(2));
-        counts.clear();
-        assert_eq!((tally.take(&mut counts), counts.len()), (0, 0));
+        let pollers: Vec<_> = (0..TALLY_ROWS_MAX + 5).map(Poller::new).collect();
+        for poller in &pollers {
+            poller.poll(&tally);
+        }
+        pollers[0].poll(&tally);
+        let (dropped, counts) = taken(&tally);
+        assert_eq!((dropped, counts.len()), (5, TALLY_ROWS_MAX));
+        assert_eq!(counts.iter().map(|count| count.polled.polls).max(), Some(2));
+        let (dropped, counts) = taken(&tally);
+        assert_eq!((dropped, counts.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_spot_of_before_the_last_collection_is_none() {
+        let tally = Tally::default();
+        let [one, other] = [0, 1].map(Poller::new);
+        one.poll(&tally);
+        other.poll(&tally);
+        taken(&tally);
+        // In the other order: each would count in the other one's place.
+        other.poll(&tally);
+        one.poll(&tally);
+        one.poll(&tally);
+        let (_, counts) = taken(&tally);
+        let seen = counts
+            .iter()
+            .map(|count| (&count.asker, count.polled.polls));
+        assert!(seen.eq([(&other.0, 1), (&one.0, 2)]), "{counts:?}");
+    }
+
+    #[test]
+    fn one_line_from_two_addresses_is_counted_for_each() {
+        let tally = Tally::default();
+        let poller = Poller::new(0);
+        let elsewhere = IpAddr::from([10, 0, 0, 2]);
+        for source in [HERE, HERE, elsewhere] {
+            poller.poll_from(&tally, source);
+        }
+        let (_, counts) = taken(&tally);
+        let seen = counts
+            .iter()
+            .map(|count| (count.source, count.polled.polls));
+        assert!(seen.eq([(HERE, 2), (elsewhere, 1)]), "{counts:?}");
     }
 }

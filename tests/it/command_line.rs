@@ -399,6 +399,6 @@ fn what_the_guard_would_freeze_is_not_written() {
     check(&other, 0, &["written to gprd"], &[]);
     for nothing in ["--by=", "--reason="] {
         let nameless = [&["set", "maint", "web/other", nothing], &store[..]].concat();
-        check(&nameless, 2, &[], &["a value is required"]);
+        check(&nameless, 2, &[], &["it says nothing"]);
     }
 }

@@ -25,6 +25,7 @@ mod page;
 mod peers_http;
 mod read_paths;
 mod requests;
+mod routing;
 mod sim;
 mod slow;
 mod traces;

@@ -1,8 +1,9 @@
 //! What a ramp is asked for as, and how one goes on.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::domain::answer::Percent;
+use crate::domain::answer::{Percent, State};
 use crate::domain::directive::{Desired, Directive};
 use crate::domain::key::CANARY;
 use crate::domain::name::Name;
@@ -12,6 +13,9 @@ use jiff::Timestamp;
 
 /// The ramp of `--slowly`.
 pub(super) const SLOWLY: &str = "by=nodes,steps=5,25,50,every=2m";
+
+/// In how many parts a whole is divided, to compare places in groups of several sizes.
+const SHARES: usize = 1_000_000;
 
 /// A ramp as it is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,21 +54,61 @@ pub(super) fn parse(text: &str) -> Result<Spec, String> {
     if steps.is_empty() {
         return Err(format!("no steps: write {SLOWLY}"));
     }
+    let every = every.ok_or_else(|| format!("no time between the steps: write {SLOWLY}"))?;
+    check(&steps, every)?;
     Ok(Spec {
         by_nodes,
         steps,
-        every: every.ok_or_else(|| format!("no time between the steps: write {SLOWLY}"))?,
+        every,
     })
 }
 
+/// What no replica could read would freeze the canary.
+fn check(steps: &[Percent], every: Duration) -> Result<(), String> {
+    let ramp = Ramp {
+        by: By::Weight,
+        steps: steps.to_vec(),
+        every: Some(every),
+    };
+    let desired = Desired::Ready {
+        weight: Percent::FULL,
+        ramp: Some(ramp),
+    };
+    let directive = Directive {
+        since: Some(Timestamp::UNIX_EPOCH),
+        ..Directive::bare(desired)
+    };
+    let read = Directive::parse(directive.to_json().as_bytes());
+    read.map(drop).map_err(|error| error.to_string())
+}
+
 impl Spec {
-    /// The ramp on this fleet. One that stands already with the same steps goes on: its nodes stay
-    /// in their order.
+    /// Refuses what would take nodes or weight away from a ramp that has got further.
+    pub(super) fn check_after(&self, standing: &Directive, now: Timestamp) -> Result<(), String> {
+        let Some((running, reached)) = standing.ramp_step(now) else {
+            return Ok(());
+        };
+        let alike = matches!(running.by, By::Nodes(_)) == self.by_nodes;
+        let same = running.steps == self.steps && running.every == Some(self.every);
+        let begins = self.steps.first().copied().unwrap_or(Percent::FULL);
+        if alike && (same || begins >= reached) {
+            return Ok(());
+        }
+        let reached = reached.get();
+        Err(format!(
+            "the ramp that stands has reached {reached}%, and this one would begin with less: \
+             --resume goes on with a held one, --ready ends it, and another begins after --drain"
+        ))
+    }
+
+    /// The ramp on this fleet. One over nodes that stands already goes on: its nodes stay in their
+    /// order.
     pub(super) fn on(
         &self,
         standing: Option<&Directive>,
         topology: &Topology,
         seed: Option<&String>,
+        now: Timestamp,
     ) -> Ramp {
         let ramp = |by| Ramp {
             by,
@@ -75,18 +119,16 @@ impl Spec {
             ramp: Some(running),
             ..
         }) = standing.map(|directive| &directive.desired)
+            && matches!(running.by, By::Nodes(_)) == self.by_nodes
         {
-            let same = ramp(running.by.clone());
-            if same == *running && matches!(running.by, By::Nodes(_)) == self.by_nodes {
-                return same;
-            }
+            return ramp(running.by.clone());
         }
         if !self.by_nodes {
             return ramp(By::Weight);
         }
-        let rest = match standing.map(|directive| &directive.desired) {
-            Some(Desired::Maint) => Rest::Maint,
-            Some(Desired::Drain | Desired::Ready { .. }) | None => Rest::Drain,
+        let rest = match standing.map(|directive| directive.state(now, "", "")) {
+            Some(State::Maint) => Rest::Maint,
+            Some(State::Drain | State::Ready(_)) | None => Rest::Drain,
         };
         ramp(By::Nodes(Nodes {
             order: order(topology),
@@ -96,7 +138,8 @@ impl Spec {
     }
 }
 
-/// The nodes that have a canary row, in turn from each zone: no zone comes last.
+/// The nodes that have a canary row, in such an order that every part of it has about the same
+/// share of each role and zone: no backend comes in all at once because its nodes are few.
 fn order(topology: &Topology) -> Order {
     let has_canary = |node: &crate::domain::topology::Node| {
         let canary = |(id, row): (&_, &crate::domain::settings::Row)| {
@@ -105,18 +148,24 @@ fn order(topology: &Topology) -> Order {
         topology.rows().iter().any(canary)
     };
     let nodes = topology.nodes().iter().filter(|(_, node)| has_canary(node));
-    let mut turns: std::collections::BTreeMap<Option<&Name>, usize> =
-        std::collections::BTreeMap::new();
-    let mut placed: Vec<_> = nodes
-        .map(|(name, node)| {
-            let turn = turns.entry(node.zone.as_ref()).or_default();
-            *turn += 1;
-            (*turn, name.clone())
-        })
-        .collect();
+    let mut alike: BTreeMap<_, Vec<&Name>> = BTreeMap::new();
+    for (name, node) in nodes {
+        let of_both = alike.entry((&node.role, &node.zone)).or_default();
+        of_both.push(name);
+    }
+    let mut placed: Vec<_> = alike.values().flat_map(|names| shares(names)).collect();
     placed.sort();
-    let names = placed.into_iter().map(|(_, name)| name).collect();
+    let names = placed.into_iter().map(|(_, name)| name.clone()).collect();
     Order::new(names).unwrap_or_default()
+}
+
+/// Each with the middle of its share of them all.
+fn shares<'n>(names: &[&'n Name]) -> impl Iterator<Item = (usize, &'n Name)> {
+    let middle = |place: usize| (2 * place + 1) * SHARES / (2 * names.len());
+    names
+        .iter()
+        .enumerate()
+        .map(move |(place, name)| (middle(place), *name))
 }
 
 /// The ramp held at the step that it has reached.
@@ -174,10 +223,33 @@ mod tests {
             ("steps=0,every=1m", "1 to 100"),
             ("steps=5,every=1m,25", "write by="),
             ("steps=5,every=soon", "every: "),
+            ("steps=50,5,every=1m", "5 does not grow from 50"),
+            ("steps=5,5,every=1m", "5 does not grow from 5"),
+            ("steps=5,every=0s", "1s to 366days"),
+            ("steps=5,every=367days", "1s to 366days"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn every_step_has_a_share_of_large_and_small_groups_of_nodes() {
+        let name = |text: String| Name::parse(&text).unwrap();
+        let names = |role: &str, count| -> Vec<_> {
+            (0..count).map(|n| name(format!("{role}-{n}"))).collect()
+        };
+        let (main, registry) = (names("main", 8), names("registry", 2));
+        let of = |all: &[Name]| -> Vec<_> {
+            let all: Vec<_> = all.iter().collect();
+            shares(&all)
+                .map(|(at, name)| (at, name.to_string()))
+                .collect()
+        };
+        let mut placed = [of(&main), of(&registry)].concat();
+        placed.sort();
+        let half: Vec<_> = placed.iter().take(5).map(|(_, name)| &**name).collect();
+        assert_eq!(half, ["main-0", "main-1", "registry-0", "main-2", "main-3"]);
     }
 
     #[test]

@@ -7,12 +7,13 @@ use clap::{Args, ValueEnum};
 use crate::cli::{Exit, Failure};
 use crate::clock;
 use crate::domain::directive::{Directive, Expiry, OnExpiry};
+use crate::domain::ramp::{EVERY_MIN, SPAN_MAX};
 
 /// When a directive ends.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct TtlArgs {
     /// When it ends; see --on-expiry.
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = span)]
     ttl: Option<Duration>,
     /// What happens at its end: it keeps standing and is shown as a problem, or no longer counts.
     #[arg(long, value_enum, requires = "ttl", default_value_t = AtEnd::Alert)]
@@ -23,6 +24,14 @@ pub(in crate::cli) struct TtlArgs {
 enum AtEnd {
     Alert,
     Lift,
+}
+
+/// A time up to an end. None at all would be over before anybody was told.
+pub(in crate::cli) fn span(text: &str) -> Result<Duration, String> {
+    let span = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let fits = (EVERY_MIN..=SPAN_MAX).contains(&span);
+    fits.then_some(span)
+        .ok_or_else(|| "allowed are 1s to 366days".to_owned())
 }
 
 impl TtlArgs {

@@ -16,6 +16,7 @@ use crate::cli::{Exit, Failure, print};
 use crate::clock;
 use crate::domain::change::Edit;
 use crate::domain::listing::{Entry, Listing};
+use crate::domain::migration::SocketChange;
 use crate::domain::rails::{Capacity, Override, PlanRow, Refusal, Verdict};
 use crate::domain::sentinel::Generation;
 use crate::domain::settings::Settings;
@@ -79,6 +80,11 @@ impl<'a> Writing<'a> {
         &self.progress
     }
 
+    /// What is written to stats sockets.
+    pub(in crate::cli) fn socket_changes(&self) -> Vec<SocketChange> {
+        self.sockets.changes()
+    }
+
     /// Writes what does not follow the KV, after that is written.
     pub(super) fn write_sockets(&self, generation: Generation) -> Result<(), Failure> {
         self.sockets.write(self.look, self.rows(), generation)
@@ -89,7 +95,6 @@ impl<'a> Writing<'a> {
             standing,
             all: self.progress.left(),
             sockets: &self.sockets,
-            manner: self.manner,
         }
     }
 
@@ -176,7 +181,7 @@ impl<'a> Writing<'a> {
         loop {
             let (source, listing) = (&context.source, &standing.listing);
             let about = About {
-                sockets: self.sockets.changes(),
+                sockets: self.socket_changes(),
                 ..about.clone()
             };
             let writing = write(source, &places, listing, &mut self.progress, &about);

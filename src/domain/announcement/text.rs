@@ -7,6 +7,7 @@ use crate::domain::deploy::Deploy;
 use crate::domain::directive::{Desired, Directive};
 use crate::domain::history::{Changed, Value};
 use crate::domain::key::{CANARY, DirectiveKey, Key, Scope, Target};
+use crate::domain::migration::SocketChange;
 use crate::domain::ramp::{By, Ramp};
 
 /// How many targets are named, and how many different things are said.
@@ -19,6 +20,11 @@ pub(super) fn of(changed: &[Changed]) -> String {
         let (subject, verb) = said_of(changed);
         said.entry(verb).or_default().push(subject);
     }
+    sentence(said)
+}
+
+/// One clause for each verb.
+fn sentence(said: BTreeMap<String, Vec<String>>) -> String {
     let more = said.len().saturating_sub(NAMED_MAX);
     let clauses = said.into_iter().take(NAMED_MAX);
     let mut clauses: Vec<_> = clauses
@@ -28,6 +34,17 @@ pub(super) fn of(changed: &[Changed]) -> String {
         clauses.push(format!("and {more} other changes"));
     }
     clauses.join("; ")
+}
+
+/// What became of rows that no key says anything about.
+pub(super) fn by_sockets(sockets: &[SocketChange]) -> String {
+    let mut said = BTreeMap::<String, Vec<String>>::new();
+    for change in sockets {
+        let verb = format!("set to {} by stats socket", change.after);
+        let subjects = said.entry(verb).or_default();
+        subjects.push(format!("{} on {}", change.server, change.node));
+    }
+    sentence(said)
 }
 
 fn said_of(changed: &Changed) -> (String, String) {

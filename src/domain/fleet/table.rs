@@ -79,6 +79,14 @@ impl Table {
 
     /// Counts polls.
     pub fn record(&mut self, identity: &Identity, polled: &Polled) {
+        let mut new_left = 1;
+        self.record_among(identity, polled, &mut new_left);
+    }
+
+    /// Counts polls of a row that is known, or of a new one while there are `new_left`. A stranger
+    /// who asks by ever other names would otherwise have rows forgotten all the time, and the rows
+    /// of the fleet among them.
+    pub fn record_among(&mut self, identity: &Identity, polled: &Polled, new_left: &mut usize) {
         let node = self.nodes.get_mut(&identity.node);
         let known = node.and_then(|node| {
             node.add(identity, polled);
@@ -88,6 +96,11 @@ impl Table {
             row.add(identity.address, polled);
             return;
         }
+        let Some(left) = new_left.checked_sub(1) else {
+            self.dropped += polled.polls;
+            return;
+        };
+        *new_left = left;
         let new = !self.nodes.contains_key(&identity.node);
         self.make_room(usize::from(new), 1);
         let node = self.nodes.entry(identity.node.clone()).or_default();

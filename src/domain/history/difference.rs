@@ -71,6 +71,8 @@ impl Differences {
             }
         }
         let mut all = Self::default();
+        let of_change = records.iter().filter(|record| record.change == change);
+        all.warn_of_sockets(of_change);
         for (path, changed) in left {
             let now = listing.entries.get(path);
             let now = now.map(|entry| Value(entry.value.clone()));
@@ -123,6 +125,7 @@ impl Differences {
             }
         }
         let mut all = Self::default();
+        all.warn_of_sockets(&records[from + 1..=to]);
         for (path, course) in courses {
             if course.broken {
                 all.warnings.push(unknown(path));
@@ -138,6 +141,15 @@ impl Differences {
             });
         }
         Ok(all)
+    }
+
+    /// Only HAProxy knows what became of rows that were written by their sockets.
+    fn warn_of_sockets<'r>(&mut self, records: impl IntoIterator<Item = &'r Record>) {
+        let with_sockets = records.into_iter().filter(|r| !r.sockets.is_empty());
+        self.warnings.extend(with_sockets.map(|record| {
+            let (change, count) = (&record.change, record.sockets.len());
+            format!("{count} rows that {change} set by stats socket are not compared: `tidegate history {change}`")
+        }));
     }
 }
 

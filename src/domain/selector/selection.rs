@@ -106,9 +106,15 @@ impl SelectionError {
 
     /// Servers are, and no node that has them.
     pub(in crate::domain) fn no_node(selector: &Selector, zones: &BTreeSet<&Name>) -> Self {
+        // Why there is none differs: what is looked at may be the settings, or who polls.
+        let zones = if zones.is_empty() {
+            "none is known, since no node is".to_owned()
+        } else {
+            known(zones)
+        };
         Self::NoNode {
             selector: selector.to_string(),
-            zones: known(zones),
+            zones,
         }
     }
 }

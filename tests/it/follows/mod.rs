@@ -1,6 +1,7 @@
 //! Real HAProxy nodes of both versions follow the real program, end to end.
 
 pub(crate) mod commands;
+mod enrolled;
 mod example_fleet;
 mod ramps;
 mod refusals;

@@ -8,34 +8,61 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 const REQUEST_MAX: Duration = Duration::from_secs(5);
+/// The longest that an open SSH connection is left in peace.
+const SESSION_MAX: Duration = Duration::from_mins(1);
 const REQUEST_BYTES_MAX: usize = 8 * 1024;
 
-/// An HTTP server of this process. `GET /health` answers 200 or 503; anything else is counted and
-/// answered with the backend's name.
+/// An HTTP server of this process. Health checks (`GET /health`, `GET /-/...`, `OPTIONS`) answer 200
+/// or 503; anything else is counted and answered with the backend's name, or with 503.
 pub(crate) struct Backend {
     address: SocketAddr,
     shared: Arc<Shared>,
     acceptor: Option<JoinHandle<()>>,
 }
 
+/// What is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Protocol {
+    Http,
+    Ssh,
+}
+
 struct Shared {
     name: String,
+    protocol: Protocol,
     requests: AtomicU64,
     healthy: AtomicBool,
+    serving: AtomicBool,
     ending: AtomicBool,
 }
 
 impl Backend {
     /// Starts on a free port of 127.0.0.1, which stays bound until the drop.
     pub(crate) fn start(name: &str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback port is free");
+        Self::start_at(name, SocketAddr::from(([127, 0, 0, 1], 0)))
+    }
+
+    /// Starts at an address whose port is reserved.
+    pub(crate) fn start_at(name: &str, address: SocketAddr) -> Self {
+        Self::listen(name, address, Protocol::Http)
+    }
+
+    /// The same for SSH: it greets as OpenSSH does, with its name, and says again what it is told.
+    pub(crate) fn start_ssh(name: &str, address: SocketAddr) -> Self {
+        Self::listen(name, address, Protocol::Ssh)
+    }
+
+    fn listen(name: &str, address: SocketAddr, protocol: Protocol) -> Self {
+        let listener = TcpListener::bind(address).expect("a loopback port is free");
         let address = listener
             .local_addr()
             .expect("a bound socket has an address");
         let shared = Arc::new(Shared {
             name: name.to_owned(),
+            protocol,
             requests: AtomicU64::new(0),
             healthy: AtomicBool::new(true),
+            serving: AtomicBool::new(true),
             ending: AtomicBool::new(false),
         });
         let of_thread = Arc::clone(&shared);
@@ -56,9 +83,14 @@ impl Backend {
         self.shared.requests.load(Ordering::Relaxed)
     }
 
-    /// What `GET /health` answers from now on.
+    /// What health checks are answered from now on.
     pub(crate) fn set_healthy(&self, healthy: bool) {
         self.shared.healthy.store(healthy, Ordering::Relaxed);
+    }
+
+    /// Whether all other requests are answered well from now on, whatever health checks are told.
+    pub(crate) fn set_serving(&self, serving: bool) {
+        self.shared.serving.store(serving, Ordering::Relaxed);
     }
 }
 
@@ -81,7 +113,10 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         if let Ok(stream) = stream {
             let shared = Arc::clone(shared);
             // A connection ends within the time limit: the threads need no owner.
-            std::thread::spawn(move || answer(stream, &shared).ok());
+            std::thread::spawn(move || match shared.protocol {
+                Protocol::Http => answer(stream, &shared).ok(),
+                Protocol::Ssh => greet(stream, &shared.name).ok(),
+            });
         }
     }
 }
@@ -98,11 +133,17 @@ fn answer(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
         }
         request.extend_from_slice(&buffer[..count]);
     }
-    let is_health = request.starts_with(b"GET /health ") || request.starts_with(b"OPTIONS ");
-    let status = if is_health && !shared.healthy.load(Ordering::Relaxed) {
-        "503 Service Unavailable"
+    let checks: [&[u8]; 3] = [b"GET /health ", b"GET /-/", b"OPTIONS "];
+    let is_health = checks.iter().any(|check| request.starts_with(check));
+    let fine = if is_health {
+        &shared.healthy
     } else {
+        &shared.serving
+    };
+    let status = if fine.load(Ordering::Relaxed) {
         "200 OK"
+    } else {
+        "503 Service Unavailable"
     };
     if !is_health {
         shared.requests.fetch_add(1, Ordering::Relaxed);
@@ -113,4 +154,12 @@ fn answer(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
         stream,
         "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{name}"
     )
+}
+
+fn greet(mut stream: TcpStream, name: &str) -> io::Result<()> {
+    stream.set_read_timeout(Some(SESSION_MAX))?;
+    stream.set_write_timeout(Some(REQUEST_MAX))?;
+    write!(stream, "SSH-2.0-{name}\r\n")?;
+    io::copy(&mut stream.try_clone()?, &mut stream)?;
+    Ok(())
 }

@@ -222,16 +222,7 @@ impl Haproxy {
         let what = format!("{backend}/{server} is {status} at {weight:?}");
         eventually(&what, limit, || {
             let row = self.server(backend, server);
-            let fits = row.status().starts_with(status)
-                && weight.is_none_or(|weight| row.weight() == weight);
-            check(fits, || {
-                format!(
-                    "{} at {}, agent {:?}",
-                    row.status(),
-                    row.weight(),
-                    row.last_agt()
-                )
-            })?;
+            check(row.stands(status, weight), || row.shown())?;
             Ok(row)
         })
     }

@@ -47,6 +47,12 @@ impl Process {
         self.child.id()
     }
 
+    /// How many file descriptors it has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        let folder = format!("/proc/{}/fd", self.id());
+        fs::read_dir(folder).expect("the process runs").count()
+    }
+
     /// How the program ended, or `None` while it runs.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child

@@ -43,6 +43,17 @@ impl Row {
         self.field("last_agt")
     }
 
+    /// Whether the status begins with `status` and the weight is `weight`.
+    pub(crate) fn stands(&self, status: &str, weight: Option<u32>) -> bool {
+        self.status().starts_with(status) && weight.is_none_or(|weight| self.weight() == weight)
+    }
+
+    /// For a failure's message.
+    pub(crate) fn shown(&self) -> String {
+        let (status, weight) = (self.status(), self.weight());
+        format!("{status} at {weight}, agent {:?}", self.last_agt())
+    }
+
     /// A column that holds a number.
     pub(crate) fn number(&self, column: &str) -> u32 {
         let text = self.field(column);

@@ -12,7 +12,7 @@ pub(crate) fn tool(name: &str) -> PathBuf {
 pub(crate) fn browser_modules() -> PathBuf {
     let modules = folder().join("browser");
     assert!(
-        modules.join("node_modules").is_dir(),
+        modules.join("node_modules/axios").is_dir(),
         "{} is missing: run scripts/setup, which fetches it",
         modules.display()
     );

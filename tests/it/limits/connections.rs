@@ -2,7 +2,6 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
 
 use crate::harness::dial::raise_descriptor_limit;
 use crate::harness::state_folder::StateFolder;
@@ -13,9 +12,9 @@ const CAP: usize = 1_000;
 const OVER_LIMIT: &str = r#"tidegate_agent_silent_total{reason="over_limit"}"#;
 const ANSWERED: &str = r#"tidegate_agent_answers_total{answer="drain"}"#;
 const OPEN: &str = "tidegate_agent_connections";
-/// A request without its line end is answered after 100 ms, and its connection closed after 500 ms
-/// more: all must be opened within that. A busy machine may need another try.
-const OPENED_WITHIN: Duration = Duration::from_millis(450);
+const LINE: &[u8] = b"web/cny canary\n";
+/// A request without its line end is answered after 100 ms, and then makes room: all must be taken
+/// within that. A busy machine may need another try.
 const TRIES: usize = 20;
 
 #[test]
@@ -28,20 +27,23 @@ fn exactly_as_many_as_configured_are_served_at_once_and_later_ones_again() {
     raise_descriptor_limit();
 
     let extra = 10;
-    let (mut held, before) = (0..TRIES)
+    let before = (0..TRIES)
         .find_map(|_| {
             await_no_connections(&tidegate);
             let before = [OVER_LIMIT, ANSWERED].map(|series| tidegate.metric(series));
-            Some((fill(&tidegate, CAP + extra)?, before))
+            let mut held = fill(&tidegate, CAP + extra);
+            // Which ones were refused is a matter of which worker came first.
+            let fates: Vec<_> = held.iter_mut().map(fate).collect();
+            let count = |wanted: Fate| fates.iter().filter(|fate| **fate == wanted).count();
+            let (answered, closed) = (count(Fate::Answered), count(Fate::ClosedWithoutAByte));
+            println!("{answered} answered, {closed} closed");
+            assert_eq!(answered + closed, CAP + extra);
+            assert!(answered >= CAP, "{answered}");
+            // A slow machine took the last ones when the first had their answers already.
+            (answered == CAP).then_some(before)
         })
         .expect("one of the tries is fast enough");
-    // Which ones were refused is a matter of which worker came first.
-    let fates: Vec<_> = held.iter_mut().map(fate).collect();
-    let count = |wanted: Fate| fates.iter().filter(|fate| **fate == wanted).count();
-    assert_eq!(count(Fate::Answered), CAP, "{fates:?}");
-    assert_eq!(count(Fate::ClosedWithoutAByte), extra, "{fates:?}");
     await_grown(&tidegate, OVER_LIMIT, before[0], extra);
-    drop(held);
 
     await_no_connections(&tidegate);
     assert_eq!(tidegate.ask_line("web/cny canary"), "up drain");
@@ -49,21 +51,38 @@ fn exactly_as_many_as_configured_are_served_at_once_and_later_ones_again() {
     await_grown(&tidegate, ANSWERED, before[1], CAP + 1);
 }
 
-/// So many connections that have begun to ask; `None` when the first may have ended before the
-/// last was there.
-fn fill(tidegate: &Tidegate, count: usize) -> Option<Vec<TcpStream>> {
-    let begin = Instant::now();
-    let held = (0..count)
-        .map(|_| {
-            let mut stream = tidegate.connect();
-            // One that was refused may have been closed by now.
-            stream.write_all(b"web/cny canary").ok();
-            stream
-        })
-        .collect();
-    let span = begin.elapsed();
-    println!("{count} connections opened in {span:?}");
-    (span < OPENED_WITHIN).then_some(held)
+/// Who has his answer holds a place until he closes, and half a second at most.
+#[test]
+fn who_has_his_answer_makes_room_for_who_has_none() {
+    let state = StateFolder::new();
+    state.put("canary-state", "drain");
+    let limits = ["--agent-connections-max", "2", "--agent-workers", "1"];
+    let kv = state.kv();
+    let tidegate = Tidegate::start(&[&["--kv", &kv], &limits[..]].concat());
+    let before = tidegate.count(OVER_LIMIT);
+    for _ in 0..5 {
+        await_no_connections(&tidegate);
+        let mut answered = tidegate.connect();
+        answered.write_all(LINE).expect("it is accepted");
+        assert_eq!(fate(&mut answered), Fate::Answered);
+        let silent = tidegate.connect();
+        let mut third = tidegate.connect();
+        third.write_all(LINE).expect("it is accepted");
+        assert_eq!(fate(&mut third), Fate::Answered);
+        drop((answered, silent));
+    }
+    assert_eq!(tidegate.count(OVER_LIMIT), before);
+}
+
+/// So many connections that have begun to ask.
+fn fill(tidegate: &Tidegate, count: usize) -> Vec<TcpStream> {
+    let one = |_| {
+        let mut stream = tidegate.connect();
+        // One that was refused may have been closed by now.
+        stream.write_all(b"web/cny canary").ok();
+        stream
+    };
+    (0..count).map(one).collect()
 }
 
 fn await_no_connections(tidegate: &Tidegate) {

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -38,17 +37,17 @@ fn connections_are_cut_to_what_the_descriptors_allow() {
     tidegate.await_answer(CANARY, "up drain", PATIENCE);
 }
 
-/// Fewer descriptors than the parts beside the agent may need: accept itself fails.
+/// No descriptor at all, which takes a limit that is lowered while the process runs: accept itself
+/// fails.
 #[test]
 fn a_process_without_free_descriptors_waits_for_them_and_does_not_spin() {
-    let state = StateFolder::new();
-    state.put("canary-state", "drain");
-    let mut tidegate = Tidegate::start_with_descriptors(45, &["--kv", &state.kv()]);
-    let pages: Vec<_> = (0..60)
-        .filter_map(|_| TcpStream::connect(tidegate.http()).ok())
-        .collect();
+    let (_state, mut tidegate) = Tidegate::start_drained();
+    limit_descriptors(&mut tidegate, 3);
     // They wait in the kernel's queue: nothing can take or close them.
-    let polls: Vec<_> = (0..60).map(|_| tidegate.connect()).collect();
+    let mut polls: Vec<_> = (0..60).map(|_| tidegate.connect()).collect();
+    for poll in &mut polls {
+        poll.write_all(LINE.as_bytes()).expect("it waits");
+    }
 
     let before = cpu_ticks(&mut tidegate);
     let span = Duration::from_secs(1);
@@ -57,8 +56,11 @@ fn a_process_without_free_descriptors_waits_for_them_and_does_not_spin() {
     println!("{spent} ticks of processor time in {span:?} without descriptors");
     assert!(spent < TICKS_PER_SECOND / 5, "{spent} ticks in {span:?}");
 
-    drop((pages, polls));
-    tidegate.await_answer(CANARY, "up drain", PATIENCE);
+    limit_descriptors(&mut tidegate, 20_000);
+    for mut poll in polls {
+        let answer = tidegate.read_to_end(&mut poll);
+        assert!(answer.starts_with(b"up drain"), "{answer:?}");
+    }
     assert!(tidegate.metric(ACCEPT_ERRORS) > 0.0, "accept never failed");
 }
 

@@ -283,3 +283,78 @@ fn the_commands_of_old_go_on_working_by_their_names() {
     assert_eq!(output.code, Some(2), "{output:?}");
     expect(&call("set-server-state", &[]), 2, &["STATE"]);
 }
+
+#[test]
+fn a_change_whose_first_part_is_gone_is_not_half_undone() {
+    let place = Place::consul();
+    set_up(&place);
+    let names: Vec<_> = (0..70).map(|n| format!("web/cny-{n}")).collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let change = id(&place.done(&[&["set", "40%"], &names[..]].concat()));
+    let Place::Consul(consul) = &place else {
+        panic!("it is a Consul");
+    };
+    consul.kv_delete(&format!("frontend-history/gprd/{change}"));
+    let text = "part 1 of this change is not in the history any more";
+    expect(
+        &place.run(&["undo", &change]),
+        3,
+        &[text, "nothing was written"],
+    );
+    assert!(place.get("server-overrides/web/cny-69").is_some());
+}
+
+#[test]
+fn a_lock_of_a_stage_that_nobody_knows_is_named() {
+    let place = Place::folder();
+    set_up(&place);
+    let texts = ["note: this locks nothing", "know cny, and no canary"];
+    expect(&place.run(&["deploy", "start", "canary"]), 0, &texts);
+    let shown = place.done(&["deploy", "start", "cny"]);
+    assert!(!shown.contains("locks nothing"), "{shown}");
+}
+
+#[test]
+fn every_command_takes_the_flag_that_a_deploy_lock_names() {
+    let place = Place::folder();
+    set_up(&place);
+    place.done(&["canary", "--drain"]);
+    place.done(&["deploy", "start", "cny"]);
+    let ready = id(&place.done(&["canary", "--ready"]));
+    for command in [&["set", "drain", "web/cny"][..], &["undo", &ready]] {
+        expect(
+            &place.run(command),
+            3,
+            &["--ignore-deployment-check overrides it"],
+        );
+        let flag = ["--ignore-deployment-check"];
+        place.done(&[command, &flag].concat());
+        // What gives traffic back is never held up.
+        place.done(&["clear", "web/cny"]);
+    }
+}
+
+#[test]
+fn a_command_that_is_repeated_goes_on_waiting() {
+    let place = Place::folder();
+    set_up(&place);
+    place.done(&["canary", "--drain"]);
+    let again = [
+        "canary",
+        "--drain",
+        "--wait=0s",
+        "--replica",
+        "http://127.0.0.1:1",
+    ];
+    let texts = ["already so", "no replica shows who was told"];
+    expect(&place.run(&again), 7, &texts);
+}
+
+#[test]
+fn nodes_that_nobody_sees_are_not_said_to_be_missing_in_the_settings() {
+    let place = Place::folder();
+    set_up(&place);
+    let output = place.run(&["get", "zone=b", "--replica", "http://127.0.0.1:1"]);
+    let shown = expect(&output, 2, &["zones: none is known, since no node is"]);
+    assert!(!shown.contains("settings.nodes is empty"), "{shown}");
+}

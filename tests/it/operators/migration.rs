@@ -6,6 +6,7 @@ use super::*;
 use crate::harness::folder::Folder;
 use crate::harness::haproxy::Version;
 use crate::harness::http;
+use crate::harness::receiver::{Answer, Receiver};
 use crate::harness::wait::{check, eventually};
 use crate::read_paths::Node;
 
@@ -197,8 +198,12 @@ fn a_dead_socket_and_one_that_refuses_are_named_and_nothing_else_is_lost() {
 
     // Mended and repeated: what was missed is written, and has its record.
     mixed.nodes[3].haproxy.start_again();
-    let output = mixed.run(&drain, &mended, "gprd");
+    let receiver = Receiver::start(Answer::Status(204));
+    let url = format!("events={}", receiver.url("/changes"));
+    let told = [&drain[..], &["--announce-url", &url]].concat();
+    let output = mixed.run(&told, &mended, "gprd");
     let shown = expect(&output, 0, &["lb-3", "lb-4", "tidegate undo"]);
+    expect_sockets_alone(&mixed, &receiver.take()[0].body, &id(&shown));
     for node in 0..4 {
         mixed.await_canary(node, "DRAIN");
     }
@@ -212,6 +217,21 @@ fn a_dead_socket_and_one_that_refuses_are_named_and_nothing_else_is_lost() {
     mixed.await_canary(3, "no check");
     let row = mixed.nodes[2].haproxy.server("web", "gke-cny-web");
     assert_eq!(row.status(), "MAINT");
+}
+
+/// A change of sockets alone is told, and kept apart from keys.
+fn expect_sockets_alone(mixed: &Mixed, body: &Value, change: &str) {
+    let text = body["text"].as_str().unwrap_or_default();
+    assert_eq!(
+        text,
+        "canary_web/gke-cny-web on lb-3, web/gke-cny-web on lb-3, canary_web/gke-cny-web on lb-4, \
+         web/gke-cny-web on lb-4 set to drain by stats socket"
+    );
+    assert_eq!(body["keys"], serde_json::json!([]), "{body}");
+    let rows = body["rows"].as_array().expect("it has rows");
+    assert!(!rows.is_empty(), "{body}");
+    let warning = format!("4 rows that {change} set by stats socket are not compared");
+    expect(&mixed.place.run(&["diff", change]), 0, &[&warning]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
-use super::{UNKNOWN_REQUEST, check_answer, service};
+use super::{UNKNOWN_REQUEST, check_answer, service, state};
 use crate::harness::dial::reset;
 use crate::harness::tidegate::Tidegate;
 use crate::harness::wait::{PATIENCE, check, eventually};
@@ -98,6 +98,21 @@ fn a_peer_that_never_closes_is_closed_after_half_a_second() {
     println!("closed after {span:?}");
     assert!(span >= Duration::from_millis(500), "{span:?}");
     assert!(span < Duration::from_secs(1), "{span:?}");
+}
+
+#[test]
+fn with_close_fin_the_service_ends_a_poll_with_its_answer() {
+    let state = state();
+    let tidegate = Tidegate::start(&["--kv", &state.kv(), "--agent-close", "fin"]);
+    let begin = Instant::now();
+    for _ in 0..10 {
+        let answer = tidegate.ask_to_end("web/cny canary\n");
+        check_answer("fin", &answer, "up drain");
+    }
+    let span = begin.elapsed();
+    // Otherwise each of them is held open for half a second.
+    assert!(span < Duration::from_millis(500), "{span:?}");
+    await_metric(&tidegate, OPEN, 0.0);
 }
 
 #[test]

