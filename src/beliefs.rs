@@ -3,23 +3,28 @@
 //! Each event is applied, kept and published before the next one, so that nobody is answered from
 //! what a restart would not know.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::SignedDuration;
-use tokio::sync::Mutex;
-use tracing::{info, warn};
+use tokio::sync::{Mutex, mpsc};
+use tracing::{Span, info, warn};
 
 pub use self::keeper::Keeper;
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::domain::authority::{Authority, AuthorityName, Heard, Moment, Offset};
+use crate::domain::fleet::Version;
+use crate::domain::key::META;
 use crate::domain::listing::Listing;
 use crate::domain::memory::Memory;
 use crate::domain::name::Name;
+use crate::domain::sentinel;
 use crate::domain::snapshot::{Difference, Placed, Snapshot};
-use crate::store::{Published, Store};
+use crate::domain::trace_parent::TraceParent;
+use crate::store::{InForce, Published, Store};
+use crate::telemetry;
 
 mod keeper;
 
@@ -58,6 +63,20 @@ struct Inner {
     agreed: Option<Arc<Snapshot>>,
     memory: Option<(u64, Arc<Memory>)>,
     shown: Option<Shown>,
+    /// What is compiled, and not in force yet.
+    update: Option<Update>,
+    /// Who follows what is in force.
+    follower: Option<mpsc::Sender<InForce>>,
+}
+
+/// The spans of a listing, which end when it is in force, and what asked for it.
+struct Update {
+    version: Version,
+    span: Span,
+    transitions: Vec<Span>,
+    /// Who asked for all of it, as far as the sentinel knows.
+    by_sentinel: Option<TraceParent>,
+    asked: BTreeSet<TraceParent>,
 }
 
 /// The authority as the log tells it.
@@ -89,6 +108,8 @@ impl Beliefs {
             agreed: None,
             memory: None,
             shown: None,
+            update: None,
+            follower: None,
         };
         inner.compile(&*clock);
         inner.remember(&*clock, nonce);
@@ -99,6 +120,13 @@ impl Beliefs {
             nonce,
             inner: Mutex::new(inner),
         }
+    }
+
+    /// Tells `follower` of each listing that comes into force, as long as it has room for it.
+    #[must_use]
+    pub fn followed_by(mut self, follower: mpsc::Sender<InForce>) -> Self {
+        self.inner.get_mut().follower = Some(follower);
+        self
     }
 
     /// Applies one event at this moment.
@@ -170,7 +198,7 @@ impl Inner {
             }
         };
         let earlier = before.map(|before| Arc::clone(&before.snapshot));
-        tell(&snapshot, listing, earlier.as_deref());
+        self.update = tell(&snapshot, listing, earlier.as_deref());
         let standing = self.authority.standing();
         self.agreed = match standing.deferred_until() {
             Some(until) if clock.moment() < until => self.agreed.take().or(earlier),
@@ -202,6 +230,7 @@ impl Inner {
             .as_ref()
             .is_none_or(|told| told.is_outdated_by(&shown))
         {
+            let _entered = self.authority_changed(&shown, reason).entered();
             match verdict.name {
                 AuthorityName::Current | AuthorityName::Relayed | AuthorityName::Agreed => {
                     info!(authority, "{reason}");
@@ -223,6 +252,33 @@ impl Inner {
             standing,
             memory: self.memory.clone(),
         });
+        if let Some(update) = self.update.take() {
+            self.in_force(update);
+        }
+    }
+
+    /// Nothing is said of the first one: it is no change of a running replica.
+    fn authority_changed(&self, new: &Shown, reason: &str) -> Span {
+        match &self.shown {
+            Some(old) if old.name != new.name => {
+                telemetry::authority_change(old.name.as_str(), new.name.as_str(), reason)
+            }
+            Some(_) | None => Span::none(),
+        }
+    }
+
+    /// Its spans end, and it is followed from here on.
+    fn in_force(&self, update: Update) {
+        let own = telemetry::parent(&update.span);
+        drop((update.transitions, update.span));
+        if let Some(follower) = &self.follower {
+            // Where no room is left, nobody looks any more, or there was more than one can read.
+            let _ = follower.try_send(InForce {
+                version: update.version,
+                at: clock::now(),
+                asked: update.asked.into_iter().chain(own).collect(),
+            });
+        }
     }
 }
 
@@ -243,7 +299,10 @@ impl Shown {
 }
 
 /// Who changed what, and which new problems there are: what an operator looks for first.
-fn tell(snapshot: &Snapshot, listing: &Listing, earlier: Option<&Snapshot>) {
+fn tell(snapshot: &Snapshot, listing: &Listing, earlier: Option<&Snapshot>) -> Option<Update> {
+    let mut update = earlier.and_then(|earlier| Update::of(snapshot, listing, earlier));
+    let span = update.as_ref().map_or_else(Span::none, |u| u.span.clone());
+    let _entered = span.enter();
     info!(
         index = snapshot.index,
         generation = %snapshot.generation,
@@ -252,7 +311,7 @@ fn tell(snapshot: &Snapshot, listing: &Listing, earlier: Option<&Snapshot>) {
         "a new listing was read"
     );
     if let Some(earlier) = earlier {
-        tell_differences(&snapshot.differences(earlier));
+        tell_differences(&snapshot.differences(earlier), update.as_mut());
     }
     let earlier = earlier.map_or(&[][..], |earlier| &earlier.problems);
     let known: HashSet<_> = earlier.iter().collect();
@@ -261,16 +320,56 @@ fn tell(snapshot: &Snapshot, listing: &Listing, earlier: Option<&Snapshot>) {
         // A key may be called anything: its name must not forge lines of the log.
         warn!(kind, path = %problem.path.escape_debug(), "{}", problem.text);
     }
+    update
 }
 
-fn tell_differences(differences: &[Difference<'_>]) {
+fn tell_differences(differences: &[Difference<'_>], mut update: Option<&mut Update>) {
     for difference in differences.iter().take(DIFFERENCES_TOLD_MAX) {
         let text = |placed: Option<&Placed>| placed.map_or_else(|| "none".to_owned(), Placed::text);
         let (before, after) = (text(difference.before), text(difference.after));
-        info!(path = %difference.path(), before, after, "changed");
+        let span = update.as_mut().map_or_else(Span::none, |update| {
+            update.transition(difference, (&before, &after))
+        });
+        span.in_scope(|| info!(path = %difference.path(), before, after, "changed"));
     }
     let more = differences.len().saturating_sub(DIFFERENCES_TOLD_MAX);
     if more > 0 {
         info!(more, "further changes");
+        if let Some(update) = update {
+            telemetry::note(&update.span, "more", &more);
+        }
+    }
+}
+
+impl Update {
+    /// `None` without traces.
+    fn of(snapshot: &Snapshot, listing: &Listing, earlier: &Snapshot) -> Option<Self> {
+        if !telemetry::enabled() {
+            return None;
+        }
+        // Of one transaction after the earlier listing the sentinel says who asked for it. It knows
+        // also of keys that are taken away, and of directives that an undo put back.
+        let sentinel = listing.entries.get(META);
+        let sentinel = sentinel.filter(|_| snapshot.generation == earlier.generation.next());
+        let generation = snapshot.generation.to_string();
+        Some(Self {
+            version: Version::of(snapshot),
+            span: telemetry::kv_update(snapshot.index, &generation),
+            transitions: Vec::new(),
+            by_sentinel: sentinel.and_then(|entry| sentinel::trace_of(&entry.value)),
+            asked: BTreeSet::new(),
+        })
+    }
+
+    fn transition(&mut self, difference: &Difference<'_>, texts: (&str, &str)) -> Span {
+        let directive = difference
+            .after
+            .and_then(|after| after.directive.as_ref().ok());
+        let trace = directive.and_then(|directive| directive.author.trace.as_deref());
+        let asked = self.by_sentinel.or_else(|| TraceParent::parse(trace?));
+        self.asked.extend(asked);
+        let span = telemetry::transition(&self.span, difference.path(), texts, asked.as_ref());
+        self.transitions.push(span.clone());
+        span
     }
 }

@@ -42,6 +42,7 @@ pub mod causes;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod delivery;
 pub mod disk;
 pub mod domain;
 pub mod fleet;

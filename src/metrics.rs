@@ -25,12 +25,12 @@ use prometheus_client::registry::Registry;
 pub use self::desired::DIRECTIVES_SHOWN_MAX;
 pub use self::latency::Latency;
 pub use self::peers::PeerCounters;
-use crate::clock;
 use crate::domain::answer::{Answer, State};
 use crate::domain::word::Identity;
 use crate::fleet::Fleet;
 use crate::kv::KvError;
 use crate::store::Store;
+use crate::telemetry::SpanCounters;
 
 /// Counts of one kind of thing, by a label from a closed set.
 #[derive(Debug)]
@@ -79,16 +79,25 @@ pub struct Metrics {
     registry: Registry,
 }
 
+/// What a scrape reads.
 #[derive(Debug)]
-struct Shown {
-    store: Arc<Store>,
-    workers: Vec<Arc<WorkerCounters>>,
-    source: Arc<SourceCounters>,
-    fleet: Arc<Fleet>,
-    peers: Arc<PeerCounters>,
-    identity: Arc<Identity>,
+pub struct Shown {
+    /// What is in force.
+    pub store: Arc<Store>,
+    /// What each worker counts.
+    pub workers: Vec<Arc<WorkerCounters>>,
+    /// What the watcher counts.
+    pub source: Arc<SourceCounters>,
+    /// Who polls.
+    pub fleet: Arc<Fleet>,
+    /// What the questions to the peers count.
+    pub peers: Arc<PeerCounters>,
+    /// Who this replica is.
+    pub identity: Arc<Identity>,
+    /// What became of the traces.
+    pub spans: Arc<SpanCounters>,
     /// When this process began.
-    began: Timestamp,
+    pub began: Timestamp,
 }
 
 const ANSWERS: [&str; 7] = [
@@ -101,6 +110,7 @@ const ANSWERS: [&str; 7] = [
     "unknown_request",
 ];
 const SILENCES: [&str; 4] = ["no_authority", "over_limit", "gone", "stuck"];
+const SPANS: [&str; 3] = ["sent", "failed", "dropped"];
 const READS: [&str; 4] = ["ok", "denied", "unreachable", "bad_answer"];
 
 impl<const N: usize> Default for Counts<N> {
@@ -168,24 +178,9 @@ fn outcome(error: Option<&KvError>) -> usize {
 impl Metrics {
     /// Everything that a scrape shows, read when it asks.
     #[must_use]
-    pub fn new(
-        store: Arc<Store>,
-        workers: Vec<Arc<WorkerCounters>>,
-        source: Arc<SourceCounters>,
-        fleet: Arc<Fleet>,
-        peers: Arc<PeerCounters>,
-        identity: Arc<Identity>,
-    ) -> Self {
+    pub fn new(shown: Shown) -> Self {
         let mut registry = Registry::default();
-        registry.register_collector(Box::new(Shown {
-            store,
-            workers,
-            source,
-            fleet,
-            peers,
-            identity,
-            began: clock::now(),
-        }));
+        registry.register_collector(Box::new(shown));
         Self { registry }
     }
 
@@ -208,6 +203,7 @@ impl Collector for Shown {
         self.encode_peers(&mut encoder)?;
         self.encode_authority(&mut encoder)?;
         self.encode_listing(&mut encoder)?;
+        self.encode_spans(&mut encoder)?;
         self.encode_process(&mut encoder)
     }
 }
@@ -276,6 +272,24 @@ impl Shown {
             values: &READS,
         }
         .counters(encoder, light)
+    }
+
+    fn encode_spans(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Spans that ended, by what became of them; none where no collector is named";
+        let SpanCounters {
+            sent,
+            failed,
+            dropped,
+            ..
+        } = &*self.spans;
+        let spans = |at: usize| [sent, failed, dropped][at].load(Ordering::Relaxed);
+        Family {
+            name: "tidegate_trace_spans",
+            help,
+            label: "outcome",
+            values: &SPANS,
+        }
+        .counters(encoder, spans)
     }
 
     fn encode_fleet(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

@@ -14,28 +14,30 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
+use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info, warn};
+use tracing::{Instrument as _, Span, error, info, warn};
 
 use self::peers::SharedToken;
 use self::signals::{Order, Signals};
 use crate::agent::{self, Agent};
 use crate::beliefs::{Beliefs, Keep, Keeper};
-use crate::clock::SystemClock;
+use crate::clock::{self, SystemClock};
 use crate::config::{AgentClose, Config};
+use crate::delivery::{self, Delivery};
 use crate::disk::Disk;
 use crate::domain::authority::{Authority, Times};
 use crate::domain::key::Prefix;
 use crate::domain::memory::Memory;
-use crate::fleet::{self, Fleet, FleetFile};
+use crate::fleet::{self, Fleet, FleetFile, Gatherer};
 use crate::http::{self, Pages};
 use crate::kv::source::Source;
-use crate::metrics::{Metrics, PeerCounters, SourceCounters};
+use crate::metrics::{Metrics, PeerCounters, Shown, SourceCounters};
 use crate::progress::Progress;
-use crate::store::Store;
-use crate::telemetry::LogFilter;
+use crate::store::{InForce, Store};
+use crate::telemetry::{self, Telemetry};
 use crate::watch::{self, Watcher};
 
 /// Descriptors kept for everything that is not an agent connection: the source, HTTP, files.
@@ -64,6 +66,7 @@ struct Parts {
     /// port that refuses is a process that answers no poll.
     port: TcpListener,
     fleet: JoinHandle<()>,
+    delivery: JoinHandle<()>,
     workers: Vec<thread::JoinHandle<()>>,
     tokens: Tokens,
 }
@@ -88,7 +91,7 @@ struct Tokens {
 pub fn run(
     config: &Config,
     source: Source,
-    logs: &LogFilter,
+    telemetry: &Telemetry,
     reread: &dyn Fn() -> Result<Config, String>,
 ) -> anyhow::Result<()> {
     let connections_max = fit_descriptors(config.agent.connections_max)?;
@@ -99,7 +102,7 @@ pub fn run(
         .enable_all()
         .build()
         .context("the control runtime cannot be made")?;
-    let outcome = runtime.block_on(serve(config, source, bound, logs, reread));
+    let outcome = runtime.block_on(serve(config, source, bound, telemetry, reread));
     // What still runs was given its time, or a second signal cut it short.
     runtime.shutdown_background();
     outcome
@@ -142,12 +145,12 @@ async fn serve(
     config: &Config,
     source: Source,
     bound: Bound,
-    logs: &LogFilter,
+    telemetry: &Telemetry,
     reread: &dyn Fn() -> Result<Config, String>,
 ) -> anyhow::Result<()> {
     let mut signals = Signals::new().context("signals cannot be received")?;
     let progress = Progress::new(bound.agent.counters().len());
-    let mut parts = Parts::start(config, source, bound, &progress)?;
+    let mut parts = Parts::start(config, source, bound, &progress, telemetry)?;
     notify::ready();
     let watchdog = tokio::spawn(notify::feed(progress));
 
@@ -156,18 +159,22 @@ async fn serve(
             biased;
             order = signals.next() => match order {
                 Order::Reload => {
-                    reload(&parts.source, logs).await;
-                    peers::reload(config, reread(), &parts.peer_token, &parts.beliefs).await;
+                    let read_anew = async {
+                        reload(&parts.source, telemetry).await;
+                        peers::reload(config, reread(), &parts.peer_token, &parts.beliefs).await;
+                    };
+                    read_anew.instrument(telemetry::reload()).await;
                 }
                 order @ (Order::Terminate | Order::Interrupt) => break Ok(order),
             },
             died = parts.died() => break Err(died),
         }
     };
-    match &outcome {
+    let span = stop_span(&outcome);
+    span.in_scope(|| match &outcome {
         Ok(order) => info!(signal = order.name(), "stopping"),
         Err(error) => error!(%error, "stopping"),
-    }
+    });
     notify::stopping();
     // Whoever presses Ctrl-C, and a part that is dead, let no balancer wait.
     let drains = matches!(outcome, Ok(Order::Terminate));
@@ -178,11 +185,32 @@ async fn serve(
     };
     tokio::select! {
         biased;
-        () = parts.stop(drain_for) => info!("stopped"),
+        () = end(parts, drain_for, span, telemetry) => {}
         () = signals.end() => warn!("second signal: ending at once"),
     }
     watchdog.abort();
     outcome.map(|_| ())
+}
+
+/// Stops everything, and sends the traces of it.
+async fn end(parts: Parts, drain_for: Duration, span: Span, telemetry: &Telemetry) {
+    let stopped = async {
+        parts.stop(drain_for).await;
+        info!("stopped");
+    };
+    stopped.instrument(span).await;
+    telemetry.flush().await;
+}
+
+fn stop_span(outcome: &anyhow::Result<Order>) -> Span {
+    match outcome {
+        Ok(order) => telemetry::stop(order.name()),
+        Err(error) => {
+            let span = telemetry::stop("a part ended");
+            telemetry::failed(&span, &error.to_string());
+            span
+        }
+    }
 }
 
 impl Parts {
@@ -191,12 +219,13 @@ impl Parts {
         source: Source,
         bound: Bound,
         progress: &Progress,
+        telemetry: &Telemetry,
     ) -> anyhow::Result<Self> {
-        let tokens = Tokens::default();
-        let source = Arc::new(source);
+        let (tokens, source) = (Tokens::default(), Arc::new(source));
         let times = Times::from_poll_interval(config.poll_interval);
         let counters = Arc::new(SourceCounters::default());
-        let beliefs = believe(config, times, &counters)?;
+        let (follower, changes) = mpsc::channel(delivery::WAITING_MAX);
+        let beliefs = believe(config, times, &counters, follower)?;
         let store = Arc::clone(beliefs.store());
         let watcher = Watcher::new(watch::Parts {
             kv: Arc::clone(&source),
@@ -220,18 +249,23 @@ impl Parts {
             Arc::clone(&peer_counters),
         )?;
         let others = peers::gatherer(config, Arc::clone(&identity), Arc::clone(&peer_token))?;
+        let others = Arc::new(others);
+        let delivery = delivery(config, &store, &fleet, &others, changes);
+        let metrics = Metrics::new(Shown {
+            store: Arc::clone(&store),
+            workers: bound.agent.counters().to_vec(),
+            source: counters,
+            fleet: Arc::clone(&fleet),
+            peers: peer_counters,
+            identity: Arc::clone(&identity),
+            spans: telemetry.counters(),
+            began: clock::now(),
+        });
         let pages = Pages {
             store: Arc::clone(&store),
-            metrics: Arc::new(Metrics::new(
-                Arc::clone(&store),
-                bound.agent.counters().to_vec(),
-                counters,
-                Arc::clone(&fleet),
-                peer_counters,
-                Arc::clone(&identity),
-            )),
+            metrics: Arc::new(metrics),
             fleet: Arc::clone(&fleet),
-            others: Arc::new(others),
+            others,
             replica: config.slot.clone(),
             identity,
             peer_token: Arc::clone(&peer_token),
@@ -254,6 +288,7 @@ impl Parts {
             pages,
             port,
             fleet: tokio::spawn(fleet.run(kept, tokens.rest.clone())),
+            delivery: tokio::spawn(delivery.run(tokens.rest.clone())),
             workers,
             tokens,
         })
@@ -268,6 +303,7 @@ impl Parts {
             ended = &mut self.watcher => part_ended("watch", ended.map(|()| Ok(()))),
             ended = &mut self.pages => part_ended("http", ended),
             ended = &mut self.fleet => part_ended("fleet", ended.map(|()| Ok(()))),
+            ended = &mut self.delivery => part_ended("delivery", ended.map(|()| Ok(()))),
         }
     }
 
@@ -292,7 +328,8 @@ impl Parts {
             finished(self.asker),
             finished(self.watcher),
             finished(self.pages),
-            finished(self.fleet)
+            finished(self.fleet),
+            finished(self.delivery)
         );
         // Nobody asks the source any more.
         if let Some(consul) = self.source.signs_in()
@@ -323,11 +360,24 @@ fn fleet(
     Ok((Arc::new(fleet), file))
 }
 
+/// Who follows changes to the last node.
+fn delivery(
+    config: &Config,
+    store: &Arc<Store>,
+    fleet: &Arc<Fleet>,
+    others: &Arc<Gatherer>,
+    changes: mpsc::Receiver<InForce>,
+) -> Delivery {
+    let (store, fleet, others) = (store.clone(), fleet.clone(), others.clone());
+    Delivery::new(config.slot.clone(), store, fleet, others, changes)
+}
+
 /// What is believed at the start: what was kept, or nothing.
 fn believe(
     config: &Config,
     times: Times,
     counters: &Arc<SourceCounters>,
+    follower: mpsc::Sender<InForce>,
 ) -> anyhow::Result<Arc<Beliefs>> {
     let mut authority = Authority::new(times, peers::slots(config));
     authority.assume_gone(&config.assume_gone);
@@ -344,7 +394,7 @@ fn believe(
     let store = Arc::new(Store::new(authority.standing()));
     let clock = Arc::new(SystemClock);
     let beliefs = Beliefs::new(authority, keep, store, clock, rand::random());
-    Ok(Arc::new(beliefs))
+    Ok(Arc::new(beliefs.followed_by(follower)))
 }
 
 /// Opens the folder, and reads what was kept before a restart.
@@ -373,12 +423,12 @@ async fn finished<T>(part: JoinHandle<T>) {
 }
 
 /// Reads token, certificates and log filter anew. What is wrong keeps the old one in use.
-async fn reload(source: &Source, logs: &LogFilter) {
+async fn reload(source: &Source, telemetry: &Telemetry) {
     match source.reload().await {
         Ok(()) => info!("token and certificates were read anew"),
         Err(error) => error!("the old token and certificates stay in use: {error}"),
     }
-    match logs.reload() {
+    match telemetry.reload() {
         Ok(level) => info!(level, "log filter read anew"),
         Err(error) => error!("the old log filter stays in use: {error:#}"),
     }

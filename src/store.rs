@@ -6,8 +6,10 @@ use arc_swap::{ArcSwap, Guard};
 use jiff::Timestamp;
 
 use crate::domain::authority::{Answers, Moment, Standing};
+use crate::domain::fleet::Version;
 use crate::domain::memory::Memory;
 use crate::domain::snapshot::Snapshot;
+use crate::domain::trace_parent::TraceParent;
 use crate::domain::word::{Identity, Word};
 
 /// The snapshot in force, and what decides whether to answer from it.
@@ -21,6 +23,17 @@ pub struct Published {
     pub standing: Standing,
     /// What is known, for peers, and its edition.
     pub memory: Option<(u64, Arc<Memory>)>,
+}
+
+/// A listing that is in force here, other than the one before.
+#[derive(Debug, Clone)]
+pub struct InForce {
+    /// Which one.
+    pub version: Version,
+    /// Since when.
+    pub at: Timestamp,
+    /// What asked for it, and the span in which this replica took it.
+    pub asked: Vec<TraceParent>,
 }
 
 /// Holds the one [`Published`] value. Loading it takes no lock.

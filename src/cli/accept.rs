@@ -16,7 +16,7 @@ use super::ask::{NO_TERMINAL, confirm, has_terminal, tell};
 use super::commit::{Proof, Unwritten, commit};
 use super::context::ConfigArgs;
 use super::replica::{Replica, ReplicaArgs};
-use super::write::{AuthorArgs, DRY_RUN};
+use super::write::{AuthorArgs, DRY_RUN, trace};
 use super::{Context, Exit, Failure, print};
 use crate::clock;
 use crate::config::Flags;
@@ -201,7 +201,7 @@ impl Accept {
             );
             Failure::new(Exit::Refused, text)
         })?;
-        let meta = next.to_json(now, &self.author.name());
+        let meta = next.to_json(now, &self.author.name(), trace().as_deref());
         Ok(Proposal {
             listing,
             next,
@@ -325,7 +325,7 @@ mod tests {
 
     fn proposal(listing: Listing) -> Proposal {
         let next = Generation { epoch: 9, r#gen: 2 };
-        let meta = next.to_json(jiff::Timestamp::UNIX_EPOCH, "me");
+        let meta = next.to_json(jiff::Timestamp::UNIX_EPOCH, "me", None);
         Proposal {
             listing,
             next,

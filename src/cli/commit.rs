@@ -159,7 +159,7 @@ pub(super) async fn write<K: Kv>(
             key: places.history.key(&id),
             value: record.to_json().into(),
         };
-        let meta = generation.to_json(at, &about.by);
+        let meta = generation.to_json(at, &about.by, about.trace.as_deref());
         let operations = operations(places.prefix, edits, sentinel, meta, &proof);
         sentinel = Some(commit(kv, &operations, &proof).await?);
         progress.written += 1;

@@ -8,7 +8,7 @@ use clap::Args;
 use super::announce;
 use super::commit::{Proof, commit};
 use super::context::ConfigArgs;
-use super::write::{AuthorArgs, DRY_RUN};
+use super::write::{AuthorArgs, DRY_RUN, trace};
 use super::{Context, Exit, Failure, print};
 use crate::clock;
 use crate::config::{Flags, KvSource};
@@ -92,7 +92,7 @@ impl Init {
         let now = clock::now();
         let epoch = u64::try_from(now.as_second()).unwrap_or(0).max(1);
         let generation = Generation { epoch, r#gen: 1 };
-        let meta = generation.to_json(now, &self.author.name());
+        let meta = generation.to_json(now, &self.author.name(), trace().as_deref());
         let set = |path: &str, value: String| Operation::Set {
             key: prefix.key(path),
             value: Bytes::from(value),

@@ -42,6 +42,7 @@ pub use failure::{Exit, Failure};
 
 use self::context::Context;
 use crate::config::Flags;
+use crate::telemetry::CommandTrace;
 
 /// Desired state of an `HAProxy` fleet: served to agent checks, and written.
 #[derive(Debug, Parser)]
@@ -171,8 +172,11 @@ const OBSERVE: &str = "observe.";
 /// And those that say who is told of changes.
 const ANNOUNCE: &str = "announce.";
 
-/// The commands that write, and tell of it; `deploy` has them below it.
+/// The commands that write, tell of it and are traced; so is `deploy`.
 const WRITING: [&str; 6] = ["init", "canary", "set", "clear", "undo", "accept"];
+
+/// The one that has them below it.
+const DEPLOY: &str = "deploy";
 
 /// How those begin that let commands write to it. They are no flags of a command: it is switched
 /// on and off in one place.
@@ -195,25 +199,39 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), Failure>
     };
     let cli = Cli::from_arg_matches(&matches).map_err(|error| Failure::parse(&error))?;
     let flags = flags(innermost(&matches));
-    match cli.command {
-        Command::Serve(serve) => serve.run(&flags),
-        Command::Init(init) => init.run(&flags),
-        Command::Explain(explain) => explain.run(&flags),
-        Command::CheckConfig(check) => check.run(&flags),
-        Command::Canary(canary) => canary.run(&flags),
-        Command::Set(set) => set.run(&flags),
-        Command::Clear(clear) => clear.run(&flags),
-        Command::Undo(undo) => undo.run(&flags),
-        Command::History(history) => history.run(&flags),
-        Command::Deploy(deploy) => deploy.run(&flags),
-        Command::Status(status) => status.run(&flags),
-        Command::Get(get) => get.run(&flags),
-        Command::Diff(diff) => diff.run(&flags),
-        Command::Compare(compare) => compare.run(&flags),
-        Command::Precheck(precheck) => precheck.run(&flags),
-        Command::Gate(gate) => gate.run(&flags),
-        Command::Accept(accept) => accept.run(&flags),
-        Command::Forget(forget) => forget.run(&flags),
+    let name = matches.subcommand_name().unwrap_or_default();
+    if !WRITING.contains(&name) && name != DEPLOY {
+        return dispatch(cli.command, &flags);
+    }
+    let (trace, wrong) = CommandTrace::begin(name);
+    if let Some(why) = wrong {
+        ask::tell(&format!("note: this command is not traced: {why}\n"));
+    }
+    let outcome = trace.run(|| dispatch(cli.command, &flags));
+    trace.end(outcome.as_ref().err().map(|failure| failure.text.as_str()));
+    outcome
+}
+
+fn dispatch(asked: Command, flags: &Flags) -> Result<(), Failure> {
+    match asked {
+        Command::Serve(serve) => serve.run(flags),
+        Command::Init(init) => init.run(flags),
+        Command::Explain(explain) => explain.run(flags),
+        Command::CheckConfig(check) => check.run(flags),
+        Command::Canary(canary) => canary.run(flags),
+        Command::Set(set) => set.run(flags),
+        Command::Clear(clear) => clear.run(flags),
+        Command::Undo(undo) => undo.run(flags),
+        Command::History(history) => history.run(flags),
+        Command::Deploy(deploy) => deploy.run(flags),
+        Command::Status(status) => status.run(flags),
+        Command::Get(get) => get.run(flags),
+        Command::Diff(diff) => diff.run(flags),
+        Command::Compare(compare) => compare.run(flags),
+        Command::Precheck(precheck) => precheck.run(flags),
+        Command::Gate(gate) => gate.run(flags),
+        Command::Accept(accept) => accept.run(flags),
+        Command::Forget(forget) => forget.run(flags),
         Command::Lint(lint) => lint.run(),
         Command::Render(render) => render.run(),
         Command::Completions(completions) => completions.run(command()),
@@ -243,7 +261,7 @@ fn command() -> clap::Command {
     for name in WRITING {
         command = command.mut_subcommand(name, |c| c.args(of_writing()));
     }
-    command = command.mut_subcommand("deploy", |mut deploy| {
+    command = command.mut_subcommand(DEPLOY, |mut deploy| {
         for name in ["start", "finish"] {
             deploy = deploy.mut_subcommand(name, |c| with_flags(c, of_a_look).args(of_writing()));
         }

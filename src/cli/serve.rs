@@ -7,7 +7,7 @@ use clap::Args;
 use super::context::{ConfigArgs, open};
 use super::{Exit, Failure};
 use crate::config::Flags;
-use crate::telemetry;
+use crate::telemetry::Telemetry;
 
 /// Run the service.
 #[derive(Debug, Args)]
@@ -24,10 +24,10 @@ impl Serve {
         let reread = Arc::new(reread);
         let again = Arc::clone(&reread);
         let read = move || Ok(again()?.log);
-        let logs = telemetry::start(&config.log, read)
+        let telemetry = Telemetry::start(&config, read)
             .map_err(|error| Failure::new(Exit::Usage, format!("log.level: {error}")))?;
         let source = open(&config)?;
         let reread = move || reread().map_err(|failure| failure.to_string());
-        Ok(crate::serve::run(&config, source, &logs, &reread)?)
+        Ok(crate::serve::run(&config, source, &telemetry, &reread)?)
     }
 }

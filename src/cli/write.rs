@@ -16,6 +16,7 @@ use std::env;
 use std::time::Duration;
 
 use clap::Args;
+use tracing::Span;
 
 use self::checks::{Overrides, check_guard, differing, overrides};
 use self::files::FilesArgs;
@@ -40,6 +41,7 @@ use crate::domain::rails::{self, Consent, Flag, Rail, Verdict, evaluate};
 use crate::domain::sentinel::Generation;
 use crate::domain::snapshot::Snapshot;
 use crate::domain::topology::Topology;
+use crate::telemetry;
 
 /// Who writes, and why.
 #[derive(Debug, Args)]
@@ -258,7 +260,14 @@ impl WriteArgs {
             return print(DRY_RUN);
         }
         let about = self.about(change);
-        let written = writing.write(standing, &about, &proposal);
+        sign(&about, context.environment.as_str());
+        let span = telemetry::kv_write();
+        let written = span.in_scope(|| writing.write(standing, &about, &proposal));
+        match &written {
+            Ok(generation) => telemetry::note(&span, "generation", generation),
+            Err(unwritten) => telemetry::failed(&span, &unwritten.failure.text),
+        }
+        drop(span);
         let announcing = announce::change(context, &about, &writing, &written);
         let outcome = written
             .map_err(Failure::from)
@@ -302,7 +311,7 @@ impl WriteArgs {
         match self.wait {
             // Without a row that is known to change, all that poll are waited for.
             Some(limit) if !by_kv.is_empty() || rows.is_empty() => {
-                wait::converged(look, &by_kv, generation, limit)
+                telemetry::wait().in_scope(|| wait::converged(look, &by_kv, generation, limit))
             }
             Some(_) | None => Ok(()),
         }
@@ -432,12 +441,21 @@ fn said(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// W3C trace context of who called, if it is one.
+/// W3C trace context of this command, or of who called it where traces are off.
 pub(super) fn trace() -> Option<String> {
-    let text = env::var("TRACEPARENT").ok()?;
-    let form = [2, 32, 16, 2];
-    let parts: Vec<_> = text.split('-').collect();
-    let hex = |part: &str| part.bytes().all(|b| b.is_ascii_hexdigit());
-    let good = parts.len() == 4 && parts.iter().zip(form).all(|(p, n)| p.len() == n && hex(p));
-    good.then_some(text)
+    telemetry::trace_parent().map(|parent| parent.to_string())
+}
+
+/// The command's span says who asked for what, and why.
+fn sign(about: &About, environment: &str) {
+    let span = Span::current();
+    telemetry::note(&span, "by", &about.by);
+    telemetry::note(
+        &span,
+        "reason",
+        &about.reason.as_deref().unwrap_or_default(),
+    );
+    telemetry::note(&span, "change", &about.change);
+    telemetry::note(&span, "command", &about.command);
+    telemetry::note(&span, "environment", &environment);
 }

@@ -36,5 +36,6 @@ pub mod settings;
 pub mod snapshot;
 pub mod statement;
 pub mod topology;
+pub mod trace_parent;
 pub mod view;
 pub mod word;

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::key::META;
 use super::listing::Listing;
+use super::trace_parent::TraceParent;
 
 /// The schema of the KV that this version reads and writes.
 pub const SCHEMA: u64 = 1;
@@ -53,6 +54,12 @@ struct Wire {
     r#gen: u64,
 }
 
+/// The part that nothing is decided by: of any type, it is let pass.
+#[derive(Deserialize)]
+struct Traced {
+    trace: String,
+}
+
 #[derive(Serialize)]
 struct Written<'a> {
     schema: u64,
@@ -60,6 +67,8 @@ struct Written<'a> {
     r#gen: u64,
     at: String,
     by: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<&'a str>,
 }
 
 impl Generation {
@@ -105,9 +114,10 @@ impl Generation {
         }
     }
 
-    /// The sentinel's value, as written by `by` at `at`.
+    /// The sentinel's value, as written by `by` at `at`, with the traceparent of that command: a key
+    /// that is taken away has no place for it.
     #[must_use]
-    pub fn to_json(self, at: jiff::Timestamp, by: &str) -> String {
+    pub fn to_json(self, at: jiff::Timestamp, by: &str, trace: Option<&str>) -> String {
         let Self { epoch, r#gen } = self;
         let written = Written {
             schema: SCHEMA,
@@ -115,9 +125,17 @@ impl Generation {
             r#gen,
             at: at.to_string(),
             by,
+            trace,
         };
         serde_json::to_string(&written).expect("strings and numbers always serialise")
     }
+}
+
+/// The span of the command that wrote this sentinel, where it says so.
+#[must_use]
+pub fn trace_of(value: &[u8]) -> Option<TraceParent> {
+    let traced: Traced = serde_json::from_slice(value).ok()?;
+    TraceParent::parse(&traced.trace)
 }
 
 impl fmt::Display for Generation {
@@ -181,8 +199,13 @@ mod tests {
         #[test]
         fn a_written_sentinel_reads_back(epoch in 1..=u64::MAX, r#gen: u64, by in ".{0,10}") {
             let generation = Generation { epoch, r#gen };
-            let json = generation.to_json(jiff::Timestamp::UNIX_EPOCH, &by);
-            prop_assert_eq!(Generation::parse(json.as_bytes()), Ok(generation));
+            let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+            for trace in [None, Some(trace)] {
+                let json = generation.to_json(jiff::Timestamp::UNIX_EPOCH, &by, trace);
+                prop_assert_eq!(Generation::parse(json.as_bytes()), Ok(generation));
+                let read = trace_of(json.as_bytes()).map(|trace| trace.to_string());
+                prop_assert_eq!(read.as_deref(), trace);
+            }
         }
 
         #[test]

@@ -44,7 +44,7 @@ impl Recorded {
     fn set_up() -> Self {
         let store = Self::default();
         let generation = Generation { epoch: 1, r#gen: 1 };
-        let meta = generation.to_json(clock::now(), "test");
+        let meta = generation.to_json(clock::now(), "test", None);
         store.inner.put(META, meta);
         store.inner.put(CANARY, "drain");
         store
@@ -345,7 +345,7 @@ async fn a_prefix_without_a_sentinel_starts_when_it_gets_one() {
     running
         .until("the other reason", |it| says(it, "_meta is missing"))
         .await;
-    let meta = Generation { epoch: 1, r#gen: 1 }.to_json(clock::now(), "test");
+    let meta = Generation { epoch: 1, r#gen: 1 }.to_json(clock::now(), "test", None);
     running.kv.inner.put(META, meta);
     running.until_is(AuthorityName::Current).await;
 }

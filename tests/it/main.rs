@@ -29,3 +29,4 @@ mod requests;
 mod routing;
 mod sim;
 mod slow;
+mod traces;

@@ -14,7 +14,7 @@ fn at(seconds: f64) -> Moment {
 /// A listing at `index`, with a sentinel and these (path, modify index) entries.
 fn listing(index: u64, generation: (u64, u64), entries: &[(&str, u64)]) -> Listing {
     let (epoch, r#gen) = generation;
-    let meta = Generation { epoch, r#gen }.to_json(jiff::Timestamp::UNIX_EPOCH, "test");
+    let meta = Generation { epoch, r#gen }.to_json(jiff::Timestamp::UNIX_EPOCH, "test", None);
     let mut reading = bare(index, entries);
     let modify_index = index.min(5);
     let meta = Entry {

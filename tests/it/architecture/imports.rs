@@ -14,10 +14,14 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("fleet", &["clock", "disk", "store"]),
     ("haproxy", &["causes", "clock", "http_client"]),
     ("config", &["haproxy", "kv"]),
-    ("metrics", &["clock", "fleet", "kv", "store"]),
+    ("metrics", &["clock", "fleet", "kv", "store", "telemetry"]),
     ("progress", &["clock"]),
     ("telemetry", &["config"]),
-    ("beliefs", &["clock", "disk", "metrics", "store"]),
+    (
+        "beliefs",
+        &["clock", "disk", "metrics", "store", "telemetry"],
+    ),
+    ("delivery", &["clock", "fleet", "store", "telemetry"]),
     // These meet only in `store`, what feeds it, and `fleet`.
     ("agent", &["clock", "fleet", "metrics", "progress", "store"]),
     ("http", &["clock", "fleet", "metrics", "store"]),
@@ -44,6 +48,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "beliefs",
             "clock",
             "config",
+            "delivery",
             "disk",
             "fleet",
             "http",
@@ -131,6 +136,9 @@ fn a_foreign_library_stays_behind_its_door() {
         ("prometheus_client", &["src/metrics"]),
         ("axum", &["src/http"]),
         ("maud", &["src/http/page"]),
+        ("opentelemetry", &["src/telemetry"]),
+        ("tracing_opentelemetry", &["src/telemetry"]),
+        ("tonic", &["src/telemetry"]),
     ] {
         let inside = |source: &Source| doors.iter().any(|door| source.path.starts_with(door));
         let outside = sources("src").filter(|source| !inside(source));

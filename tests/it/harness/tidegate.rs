@@ -414,10 +414,9 @@ fn environment_with(consul: &Consul, token: Option<&str>) -> Vec<(String, String
 fn program_behind(launcher: &[String]) -> Command {
     let mut command = behind(launcher, env!("CARGO_BIN_EXE_tidegate"));
     for (name, _) in std::env::vars_os() {
-        if name
-            .to_str()
-            .is_some_and(|n| n.starts_with("CONSUL_") || n.starts_with("TIDEGATE_"))
-        {
+        let ours = ["CONSUL_", "TIDEGATE_", "OTEL_", "TRACEPARENT"];
+        let of_ours = |name: &str| ours.iter().any(|begin| name.starts_with(begin));
+        if name.to_str().is_some_and(of_ours) {
             command.env_remove(name);
         }
     }

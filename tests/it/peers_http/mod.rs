@@ -24,7 +24,7 @@ use tidegate::domain::request::Request;
 use tidegate::domain::word::Identity;
 use tidegate::fleet::{Fleet, Gatherer, Settings};
 use tidegate::http::{self, Pages};
-use tidegate::metrics::{Metrics, PeerCounters};
+use tidegate::metrics::{Metrics, PeerCounters, Shown};
 use tidegate::peers::{Ask as _, FleetAsk, HttpAsk, Peer};
 use tidegate::store::Store;
 use tokio::net::TcpListener;
@@ -68,14 +68,16 @@ impl Replica {
         let fleet = Fleet::new(settings, Arc::clone(&store), Vec::new(), known);
         let fleet = Arc::new(fleet);
         let counters = Arc::new(PeerCounters::new(others));
-        let metrics = Metrics::new(
-            Arc::clone(&store),
-            Vec::new(),
-            Arc::default(),
-            Arc::clone(&fleet),
-            Arc::clone(&counters),
-            Arc::new(identity.clone()),
-        );
+        let metrics = Metrics::new(Shown {
+            store: Arc::clone(&store),
+            workers: Vec::new(),
+            source: Arc::default(),
+            fleet: Arc::clone(&fleet),
+            peers: Arc::clone(&counters),
+            identity: Arc::new(identity.clone()),
+            spans: Arc::default(),
+            began: clock::now(),
+        });
         let (token, stopping) = (Arc::default(), CancellationToken::new());
         let identity = Arc::new(identity);
         let others = FleetAsk::new(Arc::clone(&identity), Arc::clone(&token), Vec::new());

@@ -246,7 +246,7 @@ fn drain(modify_index: u64) -> Entry {
 fn meta(generation: Generation, modify_index: u64) -> Entry {
     Entry {
         value: generation
-            .to_json("2026-11-30T10:00:00Z".parse().expect("a time"), "sim")
+            .to_json("2026-11-30T10:00:00Z".parse().expect("a time"), "sim", None)
             .into(),
         modify_index,
     }

@@ -20,7 +20,7 @@ fn slot(name: &str) -> Name {
 
 /// A listing of this generation and index, with these keys.
 pub(in crate::domain::authority) fn listing(r#gen: u64, index: u64, keys: &[&str]) -> Arc<Listing> {
-    let meta = Generation { epoch: 1, r#gen }.to_json(jiff::Timestamp::UNIX_EPOCH, "test");
+    let meta = Generation { epoch: 1, r#gen }.to_json(jiff::Timestamp::UNIX_EPOCH, "test", None);
     let entries: Vec<_> = keys.iter().map(|key| (*key, "drain")).collect();
     let entries = [&entries[..], &[("_meta", meta.as_str())]].concat();
     Arc::new(Listing::of(index, &entries))
