@@ -34,17 +34,18 @@ const SECRET_BYTES_MAX: usize = 8_192;
 #[must_use = "it has to be awaited"]
 pub(super) struct Announcing(JoinSet<Result<(), String>>);
 
-/// Tells of what was written, or may have been.
+/// Tells of what was written, or may have been, and whether every socket took its part.
 pub(super) fn change(
     context: &Context,
     about: &About,
     writing: &Writing<'_>,
-    written: &Result<Generation, Unwritten>,
+    (written, by_socket): (&Result<Generation, Unwritten>, bool),
 ) -> Announcing {
     let progress = writing.progress();
     let (mut parts, mut rows) = (progress.written().to_vec(), writing.rows());
     let outcome = match written {
-        Ok(_) => Outcome::Written,
+        Ok(_) if by_socket => Outcome::Written,
+        Ok(_) => Outcome::Partly,
         Err(unwritten) if unwritten.unknown => {
             parts.extend(progress.left().first().cloned());
             Outcome::Unknown

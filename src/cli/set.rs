@@ -12,7 +12,9 @@ use crate::config::Flags;
 use crate::domain::directive::{Desired, Directive};
 use crate::domain::key::{DirectiveKey, Scope, Target};
 use crate::domain::name::{Name, ServerId};
-use crate::domain::selector::{SelectedRow, Selection, Selector, SelectorError};
+use crate::domain::selector::{
+    KeyMatcher, SelectedRow, Selection, SelectionError, Selector, SelectorError,
+};
 use crate::domain::topology::Topology;
 
 /// How many of the scopes of one server's keys are named.
@@ -69,7 +71,7 @@ impl ServerRows {
         let look = self.look.open(flags)?;
         let manner = Manner { asks: true };
         self.write.apply_changes(&look, manner, |standing| {
-            let keys = self.keys(&wanted, standing)?;
+            let keys = self.keys(&wanted, standing, directive.is_none())?;
             Ok(keys.into_iter().map(change).collect())
         })
     }
@@ -91,15 +93,32 @@ impl ServerRows {
             .ok_or_else(|| usage(SelectorError::Empty.to_string()))
     }
 
-    /// The keys of the overrides, each once.
-    fn keys(&self, wanted: &Wanted, standing: &Standing) -> Result<Vec<DirectiveKey>, Failure> {
+    /// The keys of the overrides, each once. What is to be cleared is found although neither the
+    /// settings nor a poll know its server any more.
+    fn keys(
+        &self,
+        wanted: &Wanted,
+        standing: &Standing,
+        clears: bool,
+    ) -> Result<Vec<DirectiveKey>, Failure> {
         let scope = self.scope.within(standing)?;
         let selector = match wanted {
             Wanted::Servers(ids) => return named(ids, &scope, standing),
             Wanted::Selector(selector) => selector,
         };
-        let selection = Selection::new(selector, &standing.topology)
-            .map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+        let left = if clears {
+            left_over(selector, &scope, standing)?
+        } else {
+            Vec::new()
+        };
+        let selection = match Selection::new(selector, &standing.topology) {
+            Err(SelectionError::NothingKnown | SelectionError::NoServer { .. })
+                if !left.is_empty() =>
+            {
+                return Ok(left);
+            }
+            selection => selection.map_err(|error| usage(&error))?,
+        };
         print(&selected(&selection, &standing.topology))?;
         let mut keys = selection.keys();
         if scope != Scope::Fleet {
@@ -111,8 +130,47 @@ impl ServerRows {
                 key.scope = scope.clone();
             }
         }
+        keys.extend(left);
         Ok(keys)
     }
+}
+
+/// The overrides that a selector means of servers that nobody knows, each with a note.
+fn left_over(
+    selector: &Selector,
+    scope: &Scope,
+    standing: &Standing,
+) -> Result<Vec<DirectiveKey>, Failure> {
+    let paths = standing.listing.entries.keys();
+    let all: Vec<_> = paths.filter_map(|path| DirectiveKey::parse(path)).collect();
+    let zones = all.iter().filter_map(|key| match &key.scope {
+        Scope::Zone(zone) => Some(zone),
+        Scope::Fleet | Scope::Node(_) => None,
+    });
+    let matcher = KeyMatcher::new(selector, &standing.snapshot.settings, zones)
+        .map_err(|error| usage(&error))?;
+    let is_unknown = |key: &&DirectiveKey| match &key.target {
+        Target::Server(id) => !standing.topology.rows().contains_key(id),
+        Target::Group(_) => false,
+    };
+    let in_scope = |key: &&DirectiveKey| selector.is_about_nodes() || key.scope == *scope;
+    let meant = |key: &&DirectiveKey| matcher.matches_override(key);
+    let left: Vec<_> = all
+        .iter()
+        .filter(is_unknown)
+        .filter(in_scope)
+        .filter(meant)
+        .cloned()
+        .collect();
+    let notes = left
+        .iter()
+        .map(|key| format!("note: {key} is of a server that nobody knows any more\n"));
+    print(&notes.collect::<String>())?;
+    Ok(left)
+}
+
+fn usage(error: &SelectionError) -> Failure {
+    Failure::new(Exit::Usage, error.to_string())
 }
 
 /// What a selector means, row by row, and how many of what.

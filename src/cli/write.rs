@@ -268,10 +268,14 @@ impl WriteArgs {
             Err(unwritten) => telemetry::failed(&span, &unwritten.failure.text),
         }
         drop(span);
-        let announcing = announce::change(context, &about, &writing, &written);
+        let by_socket = match &written {
+            Ok(generation) => writing.write_sockets(*generation),
+            Err(_) => Ok(()),
+        };
+        let announcing = announce::change(context, &about, &writing, (&written, by_socket.is_ok()));
         let outcome = written
             .map_err(Failure::from)
-            .and_then(|generation| self.finish(look, &writing, &about, generation));
+            .and_then(|generation| self.finish(look, &writing, &about, (generation, by_socket)));
         announcing.finish(context);
         outcome
     }
@@ -286,16 +290,15 @@ impl WriteArgs {
         wait::converged(look, &[], generation, limit)
     }
 
-    /// What comes after the writing: sockets are written, it is read back, old history goes, and it is waited for.
+    /// What comes after the writing: it is read back, old history goes, and it is waited for.
     fn finish(
         &self,
         look: &Look,
         writing: &Writing<'_>,
         about: &About,
-        generation: Generation,
+        (generation, by_socket): (Generation, Result<(), Failure>),
     ) -> Result<(), Failure> {
         let context = &look.context;
-        let by_socket = writing.write_sockets(generation);
         let id = &about.change;
         print(&format!(
             "written to {} as generation {generation}; to take it back: tidegate undo {id}\n",

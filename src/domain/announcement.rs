@@ -97,6 +97,9 @@ struct RowChange {
     /// In the words of an answer.
     before: String,
     after: String,
+    /// Written to the stats sockets of nodes that do not follow the KV.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    by_socket: bool,
 }
 
 #[derive(Serialize)]
@@ -185,6 +188,7 @@ fn row(row: &PlanRow) -> RowChange {
         nodes: row.scope.clone(),
         before: row.now.words(),
         after: row.next.words(),
+        by_socket: row.by_socket,
     }
 }
 

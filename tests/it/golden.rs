@@ -18,7 +18,7 @@ const CHANGING: [(&str, &str); 9] = [
     (r"\b01[0-9A-HJKMNP-TV-Z]{24}\b", "<id>"),
     (r"127\.0\.0\.1:\d{4,}", "<address>"),
     (r"(/tmp/|/var/)[^\s:,\x22]+", "<path>"),
-    (r"\b\d+ s ago", "<age> ago"),
+    (r"\b\d+ (s|min|h|days) ago", "<age> ago"),
     (r"\b(generation |gprd=)\d+\.", "$1<epoch>."),
     (r"\bi=\d+", "i=<index>"),
     (r#"("index": |"epoch": |\bindex +)\d+"#, "$1<index>"),

@@ -11,6 +11,7 @@ use crate::domain::directive::Directive;
 use crate::domain::key::DirectiveKey;
 use crate::domain::listing::Listing;
 use crate::domain::snapshot::{Placed, Snapshot};
+use crate::domain::view::ago;
 
 /// What becomes of directives that count before what is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,9 +65,18 @@ pub(super) fn differing(listing: &Listing, changes: &[Change]) -> Vec<Edit> {
     changes.iter().filter(differs).filter_map(edit).collect()
 }
 
-/// `nodes/lb-1/canary-state counts before it: {...}`.
-fn outvoting(placed: &Placed) -> String {
-    format!("{} counts before it: {}\n", placed.path, placed.text())
+/// `nodes/lb-1/canary-state counts before it, by ana, 7 days ago: {...}`.
+fn outvoting(placed: &Placed, now: Timestamp) -> String {
+    let directive = placed.directive.as_ref().ok();
+    let by = directive.and_then(|directive| directive.author.by.as_deref());
+    let since = directive.and_then(|directive| directive.since);
+    format!(
+        "{} counts before it, by {}, {}: {}\n",
+        placed.path,
+        by.unwrap_or("nobody who is named"),
+        since.map_or_else(|| "since nobody knows when".to_owned(), |at| ago(at, now)),
+        placed.text()
+    )
 }
 
 /// What stands and counts before a change: without a look at it, a drain looks done that is not.
@@ -95,7 +105,10 @@ pub(super) fn overrides(
     }
     stronger.sort_by(|a, b| a.path.cmp(&b.path));
     stronger.dedup_by(|a, b| a.path == b.path);
-    let lines: BTreeSet<_> = stronger.iter().map(|placed| outvoting(placed)).collect();
+    let lines: BTreeSet<_> = stronger
+        .iter()
+        .map(|placed| outvoting(placed, now))
+        .collect();
     match wanted {
         Overrides::Lift => {
             let lift = |placed: &&Placed| Change {

@@ -27,6 +27,9 @@ pub fn evaluate(
     let differences = after.differences(before);
     let mut verdict = Verdict::default();
     if differences.is_empty() && topology.written().next().is_none() {
+        let rule = before.settings.rails.reason;
+        let refusal = policy::refusal_of_no_change(rule, context);
+        verdict.refusals.extend(refusal);
         return verdict;
     }
     let assumed;

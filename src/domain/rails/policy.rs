@@ -243,12 +243,25 @@ fn reason(
         }
         ReasonRule::Always => true,
     };
-    (needed && context.reason().is_none()).then(|| Refusal {
+    let rows = || owned(survey.changes().map(|change| change.server));
+    (needed && context.reason().is_none()).then(|| without_reason(rows()))
+}
+
+/// What is refused of a write that changes no answer, such as a deploy lock.
+pub(super) fn refusal_of_no_change(rule: ReasonRule, context: &Context<'_>) -> Option<Refusal> {
+    match rule {
+        ReasonRule::Always if context.reason().is_none() => Some(without_reason(Vec::new())),
+        ReasonRule::Always | ReasonRule::Reductions | ReasonRule::Never => None,
+    }
+}
+
+fn without_reason(rows: Vec<ServerId>) -> Refusal {
+    Refusal {
         rail: Rail::Reason,
-        rows: owned(survey.changes().map(|change| change.server)),
+        rows,
         text: "settings.rails.reason demands a reason: --reason".to_owned(),
         overridden_by: None,
-    })
+    }
 }
 
 /// Each server once, in order.

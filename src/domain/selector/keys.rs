@@ -56,6 +56,19 @@ impl<'a> KeyMatcher<'a> {
             .is_some_and(|key| self.is_of(&key.target) && self.is_for(&key.scope))
     }
 
+    /// Whether the selector is about this directive of one server. A word is a part of the server's
+    /// id here, not of the path.
+    #[must_use]
+    pub fn matches_override(&self, key: &DirectiveKey) -> bool {
+        let Target::Server(id) = &key.target else {
+            return false;
+        };
+        let words = &self.selector.words;
+        let named = words.is_empty() || words.iter().any(|word| id.as_str().contains(&**word));
+        let has_terms = !self.selector.terms.is_empty();
+        named && (!has_terms || (self.is_of(&key.target) && self.is_for(&key.scope)))
+    }
+
     fn is_of(&self, target: &Target) -> bool {
         match target {
             Target::Server(id) => {

@@ -194,11 +194,13 @@ pub(super) fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// How long ago a moment was.
-pub(super) fn ago(at: Timestamp, now: Timestamp) -> String {
+#[must_use]
+pub fn ago(at: Timestamp, now: Timestamp) -> String {
     match now.duration_since(at).as_secs() {
         seconds @ ..=119 => format!("{} s ago", seconds.max(0)),
         seconds @ 120..=7_199 => format!("{} min ago", seconds / 60),
-        seconds => format!("{} h ago", seconds / 3_600),
+        seconds @ 7_200..=172_799 => format!("{} h ago", seconds / 3_600),
+        seconds => format!("{} days ago", seconds / 86_400),
     }
 }
 

@@ -115,6 +115,21 @@ fn selectors_choose_rows_and_an_empty_match_writes_nothing() {
         assert_eq!(place.json("server-overrides/web/cny")["state"], "drain");
         place.done(&["clear", "group=canary"]);
         assert_eq!(place.get("server-overrides/web/cny"), None);
+        // An override outlives its server in the settings, and is found all the same.
+        place.done(&["set", "drain", "old/server-1", "old/server-2"]);
+        place.done(&["set", "drain", "old/server-1", "-z", "b"]);
+        let shown = place.done(&["clear", "backend=old server=.*-1"]);
+        assert!(shown.contains("nobody knows any more"), "{shown}");
+        assert_eq!(place.get("server-overrides/old/server-1"), None);
+        assert_eq!(
+            place.json("server-overrides/old/server-2")["state"],
+            "drain"
+        );
+        place.done(&["clear", "old/server", "zone=z-b"]);
+        assert_eq!(place.get("zones/z-b/server-overrides/old/server-1"), None);
+        place.done(&["clear", "old"]);
+        assert_eq!(place.get("server-overrides/old/server-2"), None);
+        expect(&place.run(&["clear", "old"]), 2, &["no server matches"]);
         // The last part of a zone's name is enough.
         place.done(&["set", "drain", "web/a", "-z", "b"]);
         assert_eq!(
@@ -170,7 +185,12 @@ fn a_stronger_directive_is_met_before_a_drain_is_believed() {
         expect(
             &output,
             3,
-            &["server-overrides/web/cny", "bob", "--lift-overrides"],
+            &[
+                "server-overrides/web/cny",
+                "by bob, ",
+                " s ago",
+                "--lift-overrides",
+            ],
         );
         let kept = place.done(&["canary", "--drain", "--keep-overrides"]);
         assert!(

@@ -173,12 +173,16 @@ fn a_dead_socket_and_one_that_refuses_are_named_and_nothing_else_is_lost() {
     sockets[2].1 = mixed.nodes[2].user.to_string();
     mixed.nodes[3].haproxy.stop();
     let drain = ["canary", "--drain"];
-    let output = mixed.run(&drain, &sockets, "gprd");
+    let receiver = Receiver::start(Answer::Status(204));
+    let url = format!("events={}", receiver.url("/changes"));
+    let told = [&drain[..], &["--announce-url", &url]].concat();
+    let output = mixed.run(&told, &sockets, "gprd");
     let shown = expect(
         &output,
         1,
         &["Permission denied", "Connection refused", "repeat"],
     );
+    assert_eq!(receiver.take()[0].body["outcome"], "partly");
     for row in ["web/gke-cny-web", "canary_web/gke-cny-web"] {
         for node in ["lb-3", "lb-4"] {
             assert!(
@@ -198,9 +202,6 @@ fn a_dead_socket_and_one_that_refuses_are_named_and_nothing_else_is_lost() {
 
     // Mended and repeated: what was missed is written, and has its record.
     mixed.nodes[3].haproxy.start_again();
-    let receiver = Receiver::start(Answer::Status(204));
-    let url = format!("events={}", receiver.url("/changes"));
-    let told = [&drain[..], &["--announce-url", &url]].concat();
     let output = mixed.run(&told, &mended, "gprd");
     let shown = expect(&output, 0, &["lb-3", "lb-4", "tidegate undo"]);
     expect_sockets_alone(&mixed, &receiver.take()[0].body, &id(&shown));
@@ -228,8 +229,10 @@ fn expect_sockets_alone(mixed: &Mixed, body: &Value, change: &str) {
          web/gke-cny-web on lb-4 set to drain by stats socket"
     );
     assert_eq!(body["keys"], serde_json::json!([]), "{body}");
+    assert_eq!(body["outcome"], "written");
     let rows = body["rows"].as_array().expect("it has rows");
     assert!(!rows.is_empty(), "{body}");
+    assert!(rows.iter().all(|row| row["by_socket"] == true), "{body}");
     let warning = format!("4 rows that {change} set by stats socket are not compared");
     expect(&mixed.place.run(&["diff", change]), 0, &[&warning]);
 }

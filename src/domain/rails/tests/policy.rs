@@ -268,6 +268,10 @@ fn a_reason_is_demanded_where_the_settings_say_so() {
         ("reductions", CANARY_DRAINED, Some("deploy"), false),
         ("reductions", (B, "ready"), None, false),
         ("always", (B, "ready"), None, true),
+        // What changes no answer, such as a deploy lock.
+        ("always", (CANARY_STATE, "ready"), None, true),
+        ("always", (CANARY_STATE, "ready"), Some("deploy"), false),
+        ("reductions", (CANARY_STATE, "ready"), None, false),
     ] {
         let rails = format!("{{\"reason\":\"{rule}\"}}");
         let refused: &[_] = if refused {
