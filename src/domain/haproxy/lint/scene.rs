@@ -82,12 +82,15 @@ impl<'a> Scene<'a> {
         self.rows.iter().filter(|row| row.server.has_agent())
     }
 
+    /// The servers of each backend that has any.
+    pub fn of_backends(&self) -> impl Iterator<Item = &[Row<'a>]> {
+        self.rows
+            .chunk_by(|one, other| std::ptr::eq(one.proxy, other.proxy))
+    }
+
     /// The servers of each backend that has such servers.
     pub fn enrolled_backends(&self) -> impl Iterator<Item = OneBackend<'_, 'a>> {
-        let of_one = self
-            .rows
-            .chunk_by(|one, other| std::ptr::eq(one.proxy, other.proxy));
-        of_one.filter_map(|all| {
+        self.of_backends().filter_map(|all| {
             let enrolled: Vec<_> = all.iter().filter(|row| row.server.has_agent()).collect();
             let proxy = enrolled.first()?.proxy;
             Some(OneBackend {

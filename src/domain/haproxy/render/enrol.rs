@@ -6,7 +6,7 @@ use super::edit::{self, Edit, Edits};
 use super::strip::Known;
 use super::{AgentWords, BASE_DEFAULT, Mode, RenderError, RequestText, Value, Wish, agreed, start};
 use super::{groups, is_the_canary, local_peer};
-use crate::domain::haproxy::lint::{Readings, Row, Scene};
+use crate::domain::haproxy::lint::{Readings, Row};
 use crate::domain::haproxy::reading::{File, Reading};
 use crate::domain::haproxy::server::AGENT_INTER_MS_DEFAULT;
 use crate::domain::name::ServerId;
@@ -26,9 +26,13 @@ pub(super) fn enrol(
     let files = agreed(readings, |reading, scene| {
         let mut edits = Edits::default();
         let mut asks = false;
-        for row in &scene.rows {
+        let rows = scene.of_backends().flat_map(|rows| {
+            let raised = raised(reading, rows, wish);
+            rows.iter().map(move |row| (row, raised))
+        });
+        for (row, raised) in rows {
             let mode = wish.mode(row);
-            match text(reading, scene, row, wish, known)? {
+            match text(reading, row, raised, wish, known)? {
                 Outcome::Words(words) => {
                     let at = edit::words_end(reading, &reading.lines[row.server.line]);
                     let insert = Some((at, format!(" {words}")));
@@ -64,8 +68,8 @@ enum Outcome {
 /// The words that a server gets.
 fn text(
     reading: &Reading<'_>,
-    scene: &Scene<'_>,
     row: &Row<'_>,
+    raised: Option<u16>,
     wish: &Wish<'_>,
     known: &BTreeMap<usize, Known>,
 ) -> Result<Outcome, RenderError> {
@@ -95,13 +99,13 @@ fn text(
     // What a default-server gives counts for those that do not ask yet.
     let known = known.get(&row.server.line).cloned();
     let known = known.unwrap_or_else(|| Known::of(reading, row));
-    let words = words(scene, row, id, mode, wish, known)?;
+    let words = words(row, raised, id, mode, wish, known)?;
     Ok(Outcome::Words(words.to_string()))
 }
 
 fn words(
-    scene: &Scene<'_>,
     row: &Row<'_>,
+    raised: Option<u16>,
     id: ServerId,
     mode: Mode,
     wish: &Wish<'_>,
@@ -112,7 +116,6 @@ fn words(
     let agent = asking.agent.or(known.agent).ok_or_else(no_agent)?;
     let groups = groups(&id, wish, known.groups.as_ref());
     let is_canary = row.is_canary() || groups.iter().any(is_the_canary);
-    let raised = raised(scene, row, wish);
     let weight = raised.unwrap_or_else(|| row.options().weight());
     let inter = asking.inter_ms.or(known.inter_ms);
     let of_settings = || zone_of_settings(wish);
@@ -136,23 +139,18 @@ fn words(
     })
 }
 
-/// The weight that a server gets where all of its backend have one smaller weight and are raised
-/// with it: their shares stay as they are. Nothing that is only shown changes a weight.
-fn raised(scene: &Scene<'_>, row: &Row<'_>, wish: &Wish<'_>) -> Option<u16> {
+/// The weight that the servers of a backend get where all have one smaller weight and are raised
+/// together: their shares stay as they are. Nothing that is only shown changes a weight.
+fn raised(reading: &Reading<'_>, rows: &[Row<'_>], wish: &Wish<'_>) -> Option<u16> {
     let base = wish.asking.base.unwrap_or(BASE_DEFAULT);
-    let weight = row.options().weight();
-    let of_backend = scene
-        .rows
-        .iter()
-        .filter(|other| std::ptr::eq(other.proxy, row.proxy));
-    let fits = |other: &Row<'_>| {
-        other.options().weight() == weight
-            && wish.mode(other) == Some(Mode::On)
-            && !other.server.is_template
-            && edit::is_plain(&scene.reading.lines[other.server.line])
+    let weight = rows.first()?.options().weight();
+    let fits = |row: &Row<'_>| {
+        row.options().weight() == weight
+            && wish.mode(row) == Some(Mode::On)
+            && !row.server.is_template
+            && edit::is_plain(&reading.lines[row.server.line])
     };
-    let all = of_backend.into_iter().all(fits);
-    (all && weight > 0 && weight < base).then_some(base)
+    (rows.iter().all(fits) && weight > 0 && weight < base).then_some(base)
 }
 
 /// The zone of a node that is called by its name.
