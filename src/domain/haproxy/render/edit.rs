@@ -96,6 +96,8 @@ pub(super) fn words_end(reading: &Reading<'_>, line: &Line) -> usize {
         .as_ref()
         .map_or(line.span.end, |comment| comment.start);
     let bytes = &reading.files[line.file].bytes[line.span.start..limit];
+    // A carriage return ends the words, also where more stands behind it.
+    let bytes = bytes.split(|&byte| byte == b'\r').next().unwrap_or(bytes);
     let end = bytes.iter().rposition(|byte| !byte.is_ascii_whitespace());
     let last = line.words.last().map_or(0, |word| word.span.end);
     // A blank behind a backslash is of the word.

@@ -254,7 +254,7 @@ prop_compose! {
     fn any_server()(
         canary: bool, weight in prop_oneof![Just(None), Just(Some(1)), Just(Some(100u16)), (1u16..=256).prop_map(Some)],
         more in proptest::sample::subsequence(vec!["backup", "check inter 3s", "maxconn 9", "a\\ b", "cookie \"x y\"", "no-agent-check", "disabled", "agent-inter 1s"], 0..4),
-        behind in proptest::sample::select(vec!["", " ", "\t# a 'note", "#x", "\r", " # agent-check disabled"]),
+        behind in proptest::sample::select(vec!["", " ", "\t# a 'note", "#x", "\r", "\r weight 5", " # agent-check disabled"]),
     ) -> (bool, String) {
         let weight = weight.map_or_else(String::new, |weight| format!(" weight {weight}"));
         let more: String = more.iter().map(|more| format!(" {more}")).collect();
