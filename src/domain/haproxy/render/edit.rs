@@ -25,6 +25,13 @@ const WRITTEN: [&str; 5] = [
     "agent-send",
 ];
 
+/// What of the words behind those of an agent check can have been rendered with them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tail {
+    pub(super) weight: bool,
+    pub(super) disabled: bool,
+}
+
 /// What becomes of one line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Edit {
@@ -113,12 +120,23 @@ pub(super) fn is_plain(line: &Line) -> bool {
 
 /// The words of an agent check on a line, to be taken out. Those that were rendered go as they
 /// came, with the weight and `disabled` behind them; of others `disabled` goes where it shall.
-pub(super) fn cuts(line: &Line, first: usize, with_disabled: bool) -> Vec<Range<usize>> {
+pub(super) fn cuts(
+    line: &Line,
+    first: usize,
+    tail: Tail,
+    with_disabled: bool,
+) -> Vec<Range<usize>> {
     let all: Vec<_> = named(line, first).collect();
-    if let Some(begin) = rendered(line, &all) {
-        return vec![cut(line, begin, line.words.len() - 1)];
-    }
     let name = |named: &Named| line.words[named.word].text.as_str();
+    let fits = |named: &Named| match name(named) {
+        "weight" => tail.weight,
+        _ => tail.disabled,
+    };
+    if let Some((begin, behind)) = rendered(line, &all)
+        && behind.iter().all(fits)
+    {
+        return vec![cut(line, all[begin].word, line.words.len() - 1)];
+    }
     let goes = |named: &&Named| {
         AGENT.contains(&name(named)) || (with_disabled && name(named) == "disabled")
     };
@@ -127,8 +145,22 @@ pub(super) fn cuts(line: &Line, first: usize, with_disabled: bool) -> Vec<Range<
         .collect()
 }
 
-/// The word that rendered words begin with.
-fn rendered(line: &Line, all: &[Named]) -> Option<usize> {
+/// The weight that a line itself gives before the words of an agent check, and the one behind them,
+/// where that stands as a rendered one would.
+pub(super) fn weights(line: &Line, first: usize) -> Option<(Option<u16>, u16)> {
+    let all: Vec<_> = named(line, first).collect();
+    let (begin, behind) = rendered(line, &all)?;
+    let weight = |named: &Named| {
+        let is_weight = line.words[named.word].text == "weight";
+        let value = named.value.filter(|_| is_weight)?;
+        line.words[value].text.parse().ok()
+    };
+    let before = all[..begin].iter().rev().find_map(weight);
+    Some((before, behind.first().and_then(weight)?))
+}
+
+/// Where words in the order of rendered ones begin, and what stands behind them.
+fn rendered<'a>(line: &Line, all: &'a [Named]) -> Option<(usize, &'a [Named])> {
     let names: Vec<_> = all
         .iter()
         .map(|named| line.words[named.word].text.as_str())
@@ -137,7 +169,9 @@ fn rendered(line: &Line, all: &[Named]) -> Option<usize> {
     let behind = names[begin..].strip_prefix(&WRITTEN[..])?;
     let behind = behind.strip_prefix(&["weight"][..]).unwrap_or(behind);
     let behind = behind.strip_prefix(&["disabled"][..]).unwrap_or(behind);
-    behind.is_empty().then(|| all[begin].word)
+    behind
+        .is_empty()
+        .then(|| (begin, &all[begin + WRITTEN.len()..]))
 }
 
 /// From the end of the word before, so that no blank is left over.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use super::edit::{self, Edit, Edits};
+use super::edit::{self, Edit, Edits, Tail};
 use super::{Mode, RenderError, Value, Wish, agreed};
 use crate::domain::haproxy::lint::{Readings, Row};
 use crate::domain::haproxy::reading::{File, Reading};
@@ -34,7 +34,12 @@ pub(super) fn strip(readings: &Readings<'_>, wish: &Wish<'_>) -> Result<Stripped
     let mut backends = BTreeSet::new();
     let files = agreed(readings, |reading, scene| {
         let mut edits = Edits::default();
-        for row in &scene.rows {
+        let of_backends = scene.of_backends();
+        let rows = of_backends.flat_map(|rows| {
+            let is_raised = is_raised(reading, rows, wish);
+            rows.iter().map(move |row| (row, is_raised))
+        });
+        for (row, is_raised) in rows {
             backends.insert(row.proxy.name.clone());
             let Some(mode) = wish.mode(row) else {
                 continue;
@@ -53,7 +58,11 @@ pub(super) fn strip(readings: &Readings<'_>, wish: &Wish<'_>) -> Result<Stripped
                 continue;
             }
             known.insert(row.server.line, Known::of(reading, row));
-            let cuts = edit::cuts(line, first(row), loses_disabled(row, mode));
+            let tail = Tail {
+                weight: is_raised,
+                disabled: is_followed(row) && row.is_canary(),
+            };
+            let cuts = edit::cuts(line, first(row), tail, loses_disabled(row, mode));
             edits.0.insert(
                 row.server.line,
                 Edit {
@@ -86,8 +95,25 @@ pub(super) fn first(row: &Row<'_>) -> usize {
 /// Whether the agent brought a server out of the maintenance that its line starts it in: nobody
 /// else would.
 fn loses_disabled(row: &Row<'_>, mode: Mode) -> bool {
-    let is_followed = row.request.is_none_or(|request| !request.shadow);
-    is_followed && (mode != Mode::On || row.is_canary())
+    is_followed(row) && (mode != Mode::On || row.is_canary())
+}
+
+fn is_followed(row: &Row<'_>) -> bool {
+    row.request.is_none_or(|request| !request.shadow)
+}
+
+/// Whether the weights behind the agent's words of a backend are there because all were raised
+/// together. Any others are the file's own: without them the shares would change.
+fn is_raised(reading: &Reading<'_>, rows: &[Row<'_>], wish: &Wish<'_>) -> bool {
+    let weights = |row: &Row<'_>| {
+        wish.mode(row)?;
+        let line = reading.lines.get(row.server.line)?;
+        let (before, behind) = edit::weights(line, first(row))?;
+        let before = before.unwrap_or_else(|| row.proxy.common.server.weight());
+        (0 < before && before < behind).then_some((before, behind))
+    };
+    let all_of = rows.first().and_then(weights);
+    all_of.is_some() && rows.iter().all(|row| weights(row) == all_of)
 }
 
 impl Known {

@@ -125,6 +125,45 @@ fn a_file_that_somebody_else_enrolled_is_changed_and_not_doubled() {
 }
 
 #[test]
+fn a_weight_that_the_file_had_behind_the_agents_words_stays() {
+    let server = |name: &str, rest: &str, tail: &str| {
+        format!(" server {name} 1.1.1.1{rest} {WORDS} \"web/{name} node=n base=50\\n\" {tail}\n")
+    };
+    for (a, b) in [
+        (server("a", "", "weight 100"), server("b", "", "weight 50")),
+        (
+            server("a", " weight 50", "weight 60"),
+            server("b", "", "weight 60"),
+        ),
+        (
+            server("a", "", "weight 50"),
+            " server b 1.1.1.1 weight 50\n".to_owned(),
+        ),
+    ] {
+        let text = format!("{HEAD}backend web\n{a}{b}");
+        let off = with(&text, &wish(Mode::Off));
+        let count = |text: &str| text.matches(" weight ").count();
+        assert_eq!(count(&off), count(&text), "{off}");
+        assert_eq!(with(&with(&off, &wish(Mode::On)), &wish(Mode::Off)), off);
+    }
+    let (a, b) = (server("a", "", "weight 100"), server("b", "", "weight 50"));
+    let on = with(&format!("{HEAD}backend web\n{a}{b}"), &wish(Mode::On));
+    assert!(
+        on.contains(" weight 100 agent-check") && on.contains(" weight 50 agent-check"),
+        "{on}"
+    );
+}
+
+#[test]
+fn a_maintenance_that_no_agent_would_have_ended_stays() {
+    let text = format!(
+        "{HEAD}backend web\n server a-cny-1 1.1.1.1 {WORDS} \"web/a-cny-1 node=n mode=shadow\\n\" disabled\n"
+    );
+    let off = with(&text, &wish(Mode::Off));
+    assert!(off.ends_with(" server a-cny-1 1.1.1.1 disabled\n"), "{off}");
+}
+
+#[test]
 fn what_a_default_server_gives_is_taken_back_on_the_line() {
     let head = HEAD.replace(
         "default-server check",
