@@ -181,9 +181,10 @@ impl Render {
 fn refused(error: &RenderError) -> Failure {
     let text = error.to_string();
     match error {
-        RenderError::NoBackend(_) | RenderError::NoServer | RenderError::NoAgent(_) => {
-            Failure::new(Exit::Usage, text)
-        }
+        RenderError::NoBackend(_)
+        | RenderError::NoServer
+        | RenderError::NoAgent(_)
+        | RenderError::Unkept(..) => Failure::new(Exit::Usage, text),
         RenderError::Lint(findings) => {
             let findings: String = findings
                 .iter()

@@ -103,6 +103,11 @@ pub enum RenderError {
     /// A server that asks nobody yet.
     #[error("{0} asks nobody yet: say whom it shall ask (--agent ADDRESS:PORT)")]
     NoAgent(String),
+    /// What a server asks with, and what can be neither kept nor left out.
+    #[error(
+        "{0} asks with {1:?}, which is neither a name nor one variable: say it by --node or --zone"
+    )]
+    Unkept(String, String),
     /// A line that would be another one, by a condition that cannot be judged.
     #[error("{0} would be rendered in two ways, by a condition (.if) that cannot be judged here")]
     Ambiguous(String),

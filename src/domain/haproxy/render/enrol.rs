@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::edit::{self, Edit, Edits};
-use super::strip::Known;
+use super::strip::{Kept, Known};
 use super::{AgentWords, BASE_DEFAULT, Mode, RenderError, RequestText, Value, Wish, agreed, start};
 use super::{groups, is_the_canary, local_peer};
 use crate::domain::haproxy::lint::{Readings, Row};
@@ -118,17 +118,24 @@ fn words(
     let is_canary = row.is_canary() || groups.iter().any(is_the_canary);
     let weight = raised.unwrap_or_else(|| row.options().weight());
     let inter = asking.inter_ms.or(known.inter_ms);
-    let of_settings = || zone_of_settings(wish);
+    let kept = |known: Option<Kept>| {
+        let unkept = |text| RenderError::Unkept(id.to_string(), text);
+        known.transpose().map_err(unkept)
+    };
+    let node = match &asking.node {
+        Some(node) => node.clone(),
+        None => kept(known.node)?.unwrap_or_else(local_peer),
+    };
+    let zone = match asking.zone.clone().or_else(|| zone_of_settings(wish)) {
+        Some(zone) => Some(zone),
+        None => kept(known.zone)?,
+    };
     Ok(AgentWords {
         request: RequestText {
             server: id,
             groups,
-            node: asking
-                .node
-                .clone()
-                .or(known.node)
-                .unwrap_or_else(local_peer),
-            zone: asking.zone.clone().or_else(of_settings).or(known.zone),
+            node,
+            zone,
             base: (weight > 0).then_some(weight),
             mode,
         },

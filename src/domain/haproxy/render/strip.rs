@@ -25,9 +25,12 @@ pub(super) struct Known {
     pub(super) agent: Option<SocketAddr>,
     pub(super) inter_ms: Option<u64>,
     pub(super) groups: Option<Vec<Name>>,
-    pub(super) node: Option<Value>,
-    pub(super) zone: Option<Value>,
+    pub(super) node: Option<Kept>,
+    pub(super) zone: Option<Kept>,
 }
+
+/// A name or a variable; `Err`: the text of what is neither, such as `node=lb-${N}`.
+pub(super) type Kept = Result<Value, String>;
 
 pub(super) fn strip(readings: &Readings<'_>, wish: &Wish<'_>) -> Result<Stripped, RenderError> {
     let (mut known, mut servers, mut remarks) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
@@ -139,12 +142,15 @@ impl Known {
 }
 
 /// What a key of the request has in the file, where a variable is not put in yet.
-fn value(reading: &Reading<'_>, row: &Row<'_>, key: &str) -> Option<Value> {
+fn value(reading: &Reading<'_>, row: &Row<'_>, key: &str) -> Option<Kept> {
     let send = row.options().agent_send.as_ref()?;
     row.request?;
     let line = reading.lines.get(send.line)?;
     let span = line.words.get(send.word)?.span.clone();
     let text = std::str::from_utf8(&reading.bytes(line)[span]).ok()?;
     let mut words = text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '\\'));
-    words.find_map(|word| word.strip_prefix(key)?.strip_prefix('=')?.parse().ok())
+    words.find_map(|word| {
+        let text = word.strip_prefix(key)?.strip_prefix('=')?;
+        Some(text.parse().map_err(|_| word.to_owned()))
+    })
 }

@@ -164,6 +164,25 @@ fn a_maintenance_that_no_agent_would_have_ended_stays() {
 }
 
 #[test]
+fn a_node_or_zone_that_cannot_be_kept_is_asked_for() {
+    for (key, other) in [("node=lb-${N-1}", ""), ("zone=b-${N-1}", "node=n ")] {
+        let text = format!(
+            "{HEAD}backend web\n server a 1.1.1.1 weight 100 {WORDS} \"web/a {other}{key}\\n\"\n"
+        );
+        let unkept = RenderError::Unkept("web/a".to_owned(), key.to_owned());
+        assert_eq!(try_with(&text, &wish(Mode::On)), Err(unkept));
+        let mut said = wish(Mode::On);
+        said.asking.node = Some("lb-1".parse().unwrap());
+        said.asking.zone = Some("b".parse().unwrap());
+        let on = with(&text, &said);
+        assert!(
+            on.contains("\"web/a node=lb-1 zone=b base=100\\n\""),
+            "{on}"
+        );
+    }
+}
+
+#[test]
 fn what_a_default_server_gives_is_taken_back_on_the_line() {
     let head = HEAD.replace(
         "default-server check",
