@@ -263,7 +263,12 @@ fn backend(text: &str) -> Result<(String, Option<ModeName>), String> {
 /// A host name would be resolved once, when `HAProxy` starts, and never again.
 fn agent(text: &str) -> Result<SocketAddr, String> {
     let address: Option<SocketAddr> = text.parse().ok();
-    let address = address.filter(|address| address.port() > 0);
+    // HAProxy takes no address with a scope (fe80::1%2).
+    let is_taken = |address: &SocketAddr| match address {
+        SocketAddr::V4(_) => true,
+        SocketAddr::V6(address) => address.scope_id() == 0,
+    };
+    let address = address.filter(|address| address.port() > 0 && is_taken(address));
     address.ok_or_else(|| "write an address and a port, such as 10.0.0.9:8790".to_owned())
 }
 
@@ -281,6 +286,24 @@ impl From<ModeName> for Mode {
             ModeName::Off => Self::Off,
             ModeName::Shadow => Self::Shadow,
             ModeName::On => Self::On,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_is_an_address_that_haproxy_takes() {
+        for text in ["10.0.0.9:8790", "[fe80::1]:1"] {
+            assert_eq!(
+                agent(text).map(|agent| agent.to_string()),
+                Ok(text.to_owned())
+            );
+        }
+        for text in ["", "lb:8790", "10.0.0.9", "10.0.0.9:0", "[fe80::1%2]:8790"] {
+            assert!(agent(text).is_err(), "{text}");
         }
     }
 }
