@@ -258,20 +258,17 @@ fn beside(row: &Row, state: State, observed: &Observed) -> Result<Verdict, (Verd
     }
 }
 
-/// HAProxy rounds down. Without a known configured weight only the whole of it can be compared,
-/// and only with nothing.
+/// HAProxy rounds down. Without a known configured weight nothing can be said: the one that is seen
+/// may have been set by a socket.
 fn weights(row: &Row, percent: Percent, observed: &Observed) -> Result<Verdict, (Verdict, String)> {
     let unknown = |why: &str| Err((Verdict::Unknown, why.to_owned()));
     let Some(weight) = observed.weight else {
         return unknown("its weight is not known");
     };
-    let expected = match row.configured_weight {
-        Some(configured) => u32::from(configured) * u32::from(percent.get()) / 100,
-        None if percent != Percent::FULL => {
-            return unknown("its configured weight is not known: no row of the settings says it");
-        }
-        None => weight.max(1),
+    let Some(configured) = row.configured_weight else {
+        return unknown("its configured weight is not known: no row of the settings says it");
     };
+    let expected = u32::from(configured) * u32::from(percent.get()) / 100;
     if weight == expected {
         return Ok(Verdict::Same);
     }
