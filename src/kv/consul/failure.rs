@@ -8,6 +8,15 @@ use rustls::{AlertDescription, CertificateError};
 use crate::causes::{chain, root_cause};
 use crate::kv::KvError;
 
+/// What hyper says of a connection that ended between its handshake and the first request, which
+/// was not handed to it any more (`SendRequest::try_send_request` of hyper 1). With TLS 1.3 a
+/// server refuses a missing client certificate only then, and whether its alert or its close is
+/// seen first is a matter of chance.
+const CLOSED_AT_ONCE: &str = "connection was not ready";
+/// The remedy for that.
+const CERTIFICATE: &str = " (it asks for a client certificate that it trusts: CONSUL_CLIENT_CERT \
+                           and CONSUL_CLIENT_KEY)";
+
 /// Why there is no whole answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
@@ -35,10 +44,15 @@ impl Failure {
             (true, false) => format!("no whole answer within {limit:?}"),
             (false, _) => root_cause(error),
         };
-        let hint = tls.map_or("", hint);
+        let closed_at_once = what == CLOSED_AT_ONCE;
+        let hint = match tls {
+            Some(error) => hint(error),
+            None if address.starts_with("https:") && closed_at_once => CERTIFICATE,
+            None => "",
+        };
         let text = format!("{address}: {what}{hint}");
         // A TLS alert ends the handshake, so nothing of the request was read.
-        if error.is_connect() || error.is_builder() || refused {
+        if error.is_connect() || error.is_builder() || refused || closed_at_once {
             Self::NotSent(text)
         } else {
             Self::Lost(text)
@@ -59,10 +73,7 @@ fn hint(error: &rustls::Error) -> &'static str {
             | AlertDescription::CertificateUnknown
             | AlertDescription::CertificateExpired
             | AlertDescription::HandshakeFailure,
-        ) => {
-            " (it asks for a client certificate that it trusts: \
-             CONSUL_CLIENT_CERT and CONSUL_CLIENT_KEY)"
-        }
+        ) => CERTIFICATE,
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
             " (its certificate is of an unknown authority: CONSUL_CACERT)"
         }
