@@ -335,9 +335,10 @@ fn a_zone_follows_the_fleet_again() {
         "web/cny canary zone=b",
     ];
     check(&explain, 0, &["up drain #"], &[]);
-    let note = "note: zones/b/canary-state counts before it: {\"v\":1,\"state\":\"drain\"";
-    check(&canary(&["--maint"]), 0, &[note, "written"], &[]);
-    check(&canary(&["--ready"]), 0, &[note, "written"], &[]);
+    let note = "note: zones/b/canary-state counts before it, by ";
+    let value = " s ago: {\"v\":1,\"state\":\"drain\"";
+    check(&canary(&["--maint"]), 0, &[note, value, "written"], &[]);
+    check(&canary(&["--ready"]), 0, &[note, value, "written"], &[]);
     check(&canary(&["--clear", "--zone", "b"]), 0, &["(deleted)"], &[]);
     check(&explain, 0, &["up ready 100% #"], &[]);
     check(
