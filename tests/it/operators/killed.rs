@@ -36,6 +36,22 @@ pub(crate) fn start(folder: &Folder, environment: &[(String, String)]) -> Proces
     Process::start("killed", folder.path(), &command)
 }
 
+/// The command at work behind something that passes its first part on, and treats the second so.
+fn second_part_met(treat: Treat) -> (Place, Between, Folder, Process) {
+    let place = Place::consul();
+    set_up_many(&place);
+    let Place::Consul(consul) = &place else {
+        unreachable!("it is a Consul")
+    };
+    let between = Between::new(consul.http(), move |number| match number {
+        1 => Treat::Pass,
+        _ => treat,
+    });
+    let folder = Folder::new("killed");
+    let command = start(&folder, &between.environment());
+    (place, between, folder, command)
+}
+
 /// What stands is what the history says, part by part; gives how many parts.
 pub(crate) fn parts_written(place: &Place) -> usize {
     let records = history(place, &[]);
@@ -66,17 +82,7 @@ pub(crate) fn complete(place: &Place) {
 
 #[test]
 fn between_two_parts_the_first_stands_the_history_says_so_and_the_command_completes_it() {
-    let place = Place::consul();
-    set_up_many(&place);
-    let Place::Consul(consul) = &place else {
-        unreachable!("it is a Consul")
-    };
-    let between = Between::new(consul.http(), |number| match number {
-        1 => Treat::Pass,
-        _ => Treat::Hold,
-    });
-    let folder = Folder::new("killed");
-    let mut command = start(&folder, &between.environment());
+    let (place, between, _folder, mut command) = second_part_met(Treat::Hold);
     eventually("the second part is on its way", WRITTEN, || {
         check(between.transactions() == 2, || command.log_text())
     });
@@ -96,17 +102,7 @@ fn between_two_parts_the_first_stands_the_history_says_so_and_the_command_comple
 /// Its client never hears of it.
 #[test]
 fn while_a_part_is_applied_that_part_is_whole() {
-    let place = Place::consul();
-    set_up_many(&place);
-    let Place::Consul(consul) = &place else {
-        unreachable!("it is a Consul")
-    };
-    let between = Between::new(consul.http(), |number| match number {
-        1 => Treat::Pass,
-        _ => Treat::LoseAnswer,
-    });
-    let folder = Folder::new("killed");
-    let mut command = start(&folder, &between.environment());
+    let (place, _between, _folder, mut command) = second_part_met(Treat::LoseAnswer);
     eventually("the second part is applied", WRITTEN, || {
         check(history(&place, &[]).len() == 2, || command.log_text())
     });
