@@ -7,7 +7,7 @@ mod view;
 use std::time::Duration;
 
 use bytes::Bytes;
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use self::replicas::Heard;
 use self::view::{About, View};
@@ -15,6 +15,7 @@ use super::announce::{self, Announcing};
 use super::ask::{NO_TERMINAL, confirm, has_terminal, tell};
 use super::commit::{Proof, Unwritten, commit};
 use super::context::ConfigArgs;
+use super::output::{Output, json};
 use super::replica::{Replica, ReplicaArgs};
 use super::write::{AuthorArgs, DRY_RUN, trace};
 use super::{Context, Exit, Failure, print};
@@ -55,12 +56,6 @@ pub(super) struct Accept {
     author: AuthorArgs,
     #[command(flatten)]
     config: ConfigArgs,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    Table,
-    Json,
 }
 
 /// What is written, and what it rests on.
@@ -228,11 +223,7 @@ impl Accept {
         let view = View::new(about, &heard.beliefs, warnings, effect);
         match self.output {
             Output::Table => print(&view.to_string()),
-            Output::Json => {
-                let json = serde_json::to_string_pretty(&view)
-                    .expect("strings and numbers always serialise");
-                print(&(json + "\n"))
-            }
+            Output::Json => print(&json(&view)),
         }
     }
 

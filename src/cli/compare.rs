@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::look::LookArgs;
+use super::output::{Output, json};
 use super::selector::{self, SelectorArgs};
-use super::status::{json, span};
+use super::status::span;
 use super::{Exit, Failure, print};
 use crate::config::Flags;
 use crate::domain::view::Compare as Compared;
@@ -24,12 +25,6 @@ pub(super) struct Compare {
     output: Output,
     #[command(flatten)]
     look: LookArgs,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Output {
-    Table,
-    Json,
 }
 
 impl Compare {

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
 
 use super::history::{Records, value_shown};
 use super::look::LookArgs;
-use super::status::json;
+use super::output::{Output, json};
 use super::{Exit, Failure, print, selector};
 use crate::config::Flags;
 use crate::domain::history::{Difference, Differences};
@@ -25,12 +25,6 @@ pub(super) struct Diff {
     output: Output,
     #[command(flatten)]
     look: LookArgs,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    Table,
-    Json,
 }
 
 /// What is compared.

@@ -1,8 +1,9 @@
 //! `tidegate explain`.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::context::ConfigArgs;
+use super::output::{Output, json};
 use super::{Exit, Failure, print};
 use crate::clock;
 use crate::config::Flags;
@@ -26,12 +27,6 @@ pub(super) struct Explain {
     config: ConfigArgs,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Output {
-    Table,
-    Json,
-}
-
 impl Explain {
     pub(super) fn run(&self, flags: &Flags) -> Result<(), Failure> {
         let source = Name::parse(&self.source)
@@ -46,11 +41,7 @@ impl Explain {
         let explanation = Explanation::new(&snapshot, line, &source, &context.slot, clock::now());
         match self.output {
             Output::Table => print(&explanation.to_string()),
-            Output::Json => {
-                let json = serde_json::to_string_pretty(&explanation)
-                    .expect("strings and numbers always serialise");
-                print(&(json + "\n"))
-            }
+            Output::Json => print(&json(&explanation)),
         }
     }
 }

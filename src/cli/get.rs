@@ -2,11 +2,12 @@
 
 use std::io::Write as _;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::look::LookArgs;
+use super::output::{Output, json};
 use super::selector::{self, SelectorArgs};
-use super::status::{json, something};
+use super::status::something;
 use super::{Failure, print};
 use crate::config::Flags;
 use crate::domain::view::View;
@@ -21,12 +22,6 @@ pub(super) struct Get {
     output: Output,
     #[command(flatten)]
     look: LookArgs,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Output {
-    Table,
-    Json,
 }
 
 impl Get {

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::context::ConfigArgs;
+use super::output::{Output, json};
 use super::{Context, Exit, Failure, print, selector};
 use crate::config::Flags;
 use crate::domain::history::{Changed, Part, Record, Value, no_change};
@@ -38,12 +39,6 @@ pub(super) struct History {
     config: ConfigArgs,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Output {
-    Table,
-    Json,
-}
-
 /// All records, the oldest first, and what could not be read.
 pub(super) struct Records {
     pub(super) records: Vec<Record>,
@@ -67,9 +62,7 @@ impl History {
         let left_out = records.len().saturating_sub(self.limit);
         records.truncate(self.limit);
         if self.output == Output::Json {
-            let json = serde_json::to_string_pretty(&records)
-                .expect("strings and numbers always serialise");
-            return print(&(json + "\n"));
+            return print(&json(&records));
         }
         let mut text: String = records.iter().map(shown).collect();
         for (change, Part { number, of }) in incomplete {

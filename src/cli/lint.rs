@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Deserialize;
 
 use super::context::runtime;
+use super::output::{Output, json};
 use super::replica::named_or;
-use super::status::json;
 use super::{Exit, Failure, print};
 use crate::domain::columns::aligned;
 use crate::domain::haproxy::lint::{ALL, Evidence, Readings, Report, Rule, Running, Severity};
@@ -69,12 +69,6 @@ pub(super) struct ReadingArgs {
     /// process do not count.
     #[arg(long = "variable", value_name = "NAME=VALUE", value_parser = variable)]
     variables: Vec<(String, String)>,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Output {
-    Table,
-    Json,
 }
 
 /// As much of the fleet view as is read.

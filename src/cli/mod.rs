@@ -23,6 +23,7 @@ mod init;
 mod lint;
 mod look;
 mod man;
+mod output;
 mod precheck;
 mod render;
 mod replica;

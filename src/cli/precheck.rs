@@ -6,8 +6,9 @@ use clap::{Args, ValueEnum};
 
 use super::ask::tell;
 use super::look::LookArgs;
+use super::output::{Output, json};
 use super::selector::{self, SelectorArgs};
-use super::status::{json, span};
+use super::status::span;
 use super::{Exit, Failure, print};
 use crate::config::Flags;
 use crate::domain::observed::Missing;
@@ -50,12 +51,6 @@ enum StageName {
     Main,
     /// The canary stage.
     Cny,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Output {
-    Table,
-    Json,
 }
 
 impl Precheck {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::look::LookArgs;
+use super::output::json;
 use super::selector::{self, SelectorArgs};
 use super::{Exit, Failure, print};
 use crate::config::Flags;
@@ -66,12 +67,6 @@ impl Output {
             Self::Chatops => chatops(view.rows.iter().filter(|row| row.canary)),
         }
     }
-}
-
-/// A value as JSON, a newline at its end.
-pub(super) fn json(value: &impl serde::Serialize) -> String {
-    let json = serde_json::to_string_pretty(value);
-    json.expect("strings and numbers always serialise") + "\n"
 }
 
 /// Nothing at all is no answer.
