@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::future::Future;
-use std::io::{self, Write as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +10,7 @@ use clap::Args;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::ask::tell;
 use super::{Exit, Failure};
 use crate::config::{Config, ConfigFile, Flags, Receiver, Role, Sources};
 use crate::domain::history;
@@ -155,8 +155,7 @@ fn sign_out_on_signals(runtime: &Runtime, consul: &Arc<ConsulKv>) -> Result<(), 
 /// The command has its own outcome: a token left behind is a warning.
 async fn sign_out(consul: &ConsulKv) {
     if let Err(error) = consul.close().await {
-        // Nobody is left to tell when standard error is gone.
-        let _ = writeln!(io::stderr(), "warning: {error}");
+        tell(&format!("warning: {error}\n"));
     }
 }
 

@@ -43,6 +43,7 @@ pub use failure::{Exit, Failure};
 
 use self::context::Context;
 use crate::config::Flags;
+use crate::domain::plain::printable;
 use crate::telemetry::CommandTrace;
 
 /// Desired state of an `HAProxy` fleet: served to agent checks, and written.
@@ -289,9 +290,13 @@ fn flags(matches: &ArgMatches) -> Flags {
     environment::named_in(matches, Flags::from_matches(matches))
 }
 
+/// The control characters of this program's own texts. All others are somebody else's, and would
+/// steer the terminal.
+const LAYOUT: [char; 2] = ['\n', '\t'];
+
 /// Writes to standard output. A reader that has gone is no error.
 fn print(text: &str) -> Result<(), Failure> {
-    print_bytes(text.as_bytes())
+    print_bytes(printable(text, &LAYOUT).as_bytes())
 }
 
 fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {

@@ -25,6 +25,7 @@ pub mod memory;
 pub mod migration;
 pub mod name;
 pub mod observed;
+pub mod plain;
 pub mod peer_token;
 pub mod rails;
 pub mod ramp;
