@@ -24,6 +24,7 @@ mod operators;
 mod page;
 mod peers_http;
 mod read_paths;
+mod release;
 mod render;
 mod requests;
 mod routing;
