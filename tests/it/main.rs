@@ -28,6 +28,7 @@ mod release;
 mod render;
 mod requests;
 mod routing;
+mod security;
 mod sim;
 mod slow;
 mod traces;
