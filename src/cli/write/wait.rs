@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::cli::ask::{has_terminal, tell};
+use crate::cli::ask::{has_terminal, tell_over};
 use crate::cli::look::Look;
 use crate::cli::{Exit, Failure, print};
 use crate::clock;
@@ -69,7 +69,7 @@ pub(super) fn converged(
             return Err(Failure::new(Exit::NotConverged, text));
         }
         if has_terminal() {
-            tell(&format!("\r\x1b[K{line}"));
+            tell_over(&line);
         }
         look.wait(EVERY);
     }
