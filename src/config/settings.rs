@@ -88,7 +88,7 @@ pub const SETTINGS: [Setting; 30] = [
         default: Default::Text("gprd=production,gstg=staging"),
         kind: Kind::Pairs,
         doc: "The environments that there are, each with the other names that people call it by, \
-              with spaces between them, or none.",
+              with spaces between them, or none. At most 64, each with at most 64 other names.",
     },
     Setting {
         key: "environment_roots",
@@ -166,7 +166,7 @@ pub const SETTINGS: [Setting; 30] = [
         default: Default::Implied("none"),
         kind: Kind::Pairs,
         doc: "All replicas, this one included: the slot and the HTTP listener's URL of each, such \
-              as a=http://10.0.0.1:8791. The same list in every replica.",
+              as a=http://10.0.0.1:8791. The same list in every replica; 2 to 9.",
     },
     Setting {
         key: "peers_token_file",
@@ -312,7 +312,7 @@ pub const SETTINGS: [Setting; 30] = [
         value_name: "NODE=WHERE",
         default: Default::Implied("none"),
         kind: Kind::Pairs,
-        doc: "The stats socket of a node: unix:/PATH or HOST:PORT.",
+        doc: "The stats socket of a node: unix:/PATH or HOST:PORT. At most 1024.",
     },
     Setting {
         key: "migration.environment",
@@ -333,7 +333,7 @@ pub const SETTINGS: [Setting; 30] = [
         default: Default::Implied("nobody is told"),
         kind: Kind::Pairs,
         doc: "Who is told of every change that a command wrote, by a POST: an index of events, a \
-              chat. A URL that is a secret itself stands in a file: NAME=file:/PATH.",
+              chat. A URL that is a secret itself stands in a file: NAME=file:/PATH. At most 8.",
     },
     Setting {
         key: "announce.token_files",
@@ -407,6 +407,20 @@ const COMPARED_BYTES_MAX: usize = 64;
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn the_limits_of_a_setting_stand_in_its_text() {
+        for (key, limit) in [
+            ("slot", SLOT_BYTES_MAX),
+            ("peers", super::super::peers::PEERS_MAX),
+            ("environments", super::super::environments::NAMES_MAX),
+            ("observe.stats", super::super::observe::SOCKETS_MAX),
+            ("announce.urls", super::super::announce::RECEIVERS_MAX),
+        ] {
+            let doc = find(key).unwrap().doc;
+            assert!(doc.contains(&limit.to_string()), "{key}: {limit}: {doc}");
+        }
+    }
 
     #[test]
     fn the_three_names_of_a_setting_agree_and_are_its_own() {
