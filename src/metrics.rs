@@ -3,6 +3,7 @@
 //! Each worker counts in its own memory; a scrape adds them up and reads the rest from what is in
 //! force. Labels come from closed sets, and from the store: never a name that arrived over the wire.
 
+mod credentials;
 mod desired;
 mod latency;
 mod listing;
@@ -29,6 +30,7 @@ use crate::domain::answer::{Answer, State};
 use crate::domain::word::Identity;
 use crate::fleet::Fleet;
 use crate::kv::KvError;
+use crate::kv::expiries::Expiries;
 use crate::store::Store;
 use crate::telemetry::SpanCounters;
 
@@ -88,6 +90,8 @@ pub struct Shown {
     pub workers: Vec<Arc<WorkerCounters>>,
     /// What the watcher counts.
     pub source: Arc<SourceCounters>,
+    /// Until when the source can be reached.
+    pub expiries: Arc<Expiries>,
     /// Who polls.
     pub fleet: Arc<Fleet>,
     /// What the questions to the peers count.
@@ -199,6 +203,7 @@ impl Collector for Shown {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.encode_agent(&mut encoder)?;
         self.encode_source(&mut encoder)?;
+        self.encode_credentials(&mut encoder)?;
         self.encode_fleet(&mut encoder)?;
         self.encode_peers(&mut encoder)?;
         self.encode_authority(&mut encoder)?;

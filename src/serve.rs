@@ -3,6 +3,7 @@
 mod notify;
 mod peers;
 mod signals;
+mod token;
 
 use std::io;
 use std::net::TcpListener;
@@ -67,6 +68,7 @@ struct Parts {
     port: TcpListener,
     fleet: JoinHandle<()>,
     delivery: JoinHandle<()>,
+    token: JoinHandle<()>,
     workers: Vec<thread::JoinHandle<()>>,
     tokens: Tokens,
 }
@@ -227,15 +229,7 @@ impl Parts {
         let (follower, changes) = mpsc::channel(delivery::WAITING_MAX);
         let beliefs = believe(config, times, &counters, follower)?;
         let store = Arc::clone(beliefs.store());
-        let watcher = Watcher::new(watch::Parts {
-            kv: Arc::clone(&source),
-            prefix: config.prefix.clone(),
-            times,
-            beliefs: Arc::clone(&beliefs),
-            clock: Arc::new(SystemClock),
-            counters: Arc::clone(&counters),
-            rng: StdRng::from_rng(&mut rand::rng()),
-        });
+        let watcher = watcher(config, times, &source, &beliefs, &counters);
         let watcher = watcher.run(tokens.rest.clone(), progress.of_the_watcher());
         let (fleet, kept) = fleet(config, &store, &bound.agent)?;
         let peer_token = peers::token(config)?;
@@ -255,6 +249,7 @@ impl Parts {
             store: Arc::clone(&store),
             workers: bound.agent.counters().to_vec(),
             source: counters,
+            expiries: source.expiries(),
             fleet: Arc::clone(&fleet),
             peers: peer_counters,
             identity: Arc::clone(&identity),
@@ -280,11 +275,12 @@ impl Parts {
             .start(store, tokens.agent.clone(), &tokens.agent_died, progress)
             .context("the agent's threads cannot be started")?;
         Ok(Self {
-            source,
             beliefs,
             peer_token,
             asker: tokio::spawn(asker.run(tokens.rest.clone())),
             watcher: tokio::spawn(watcher),
+            token: tokio::spawn(token::look(Arc::clone(&source), tokens.rest.clone())),
+            source,
             pages,
             port,
             fleet: tokio::spawn(fleet.run(kept, tokens.rest.clone())),
@@ -304,6 +300,7 @@ impl Parts {
             ended = &mut self.pages => part_ended("http", ended),
             ended = &mut self.fleet => part_ended("fleet", ended.map(|()| Ok(()))),
             ended = &mut self.delivery => part_ended("delivery", ended.map(|()| Ok(()))),
+            ended = &mut self.token => part_ended("token", ended.map(|()| Ok(()))),
         }
     }
 
@@ -329,7 +326,8 @@ impl Parts {
             finished(self.watcher),
             finished(self.pages),
             finished(self.fleet),
-            finished(self.delivery)
+            finished(self.delivery),
+            finished(self.token)
         );
         // Nobody asks the source any more.
         if let Some(consul) = self.source.signs_in()
@@ -338,6 +336,25 @@ impl Parts {
             warn!("{error}");
         }
     }
+}
+
+/// Who follows the source.
+fn watcher(
+    config: &Config,
+    times: Times,
+    source: &Arc<Source>,
+    beliefs: &Arc<Beliefs>,
+    counters: &Arc<SourceCounters>,
+) -> Watcher<Source> {
+    Watcher::new(watch::Parts {
+        kv: Arc::clone(source),
+        prefix: config.prefix.clone(),
+        times,
+        beliefs: Arc::clone(beliefs),
+        clock: Arc::new(SystemClock),
+        counters: Arc::clone(counters),
+        rng: StdRng::from_rng(&mut rand::rng()),
+    })
 }
 
 /// The fleet as it was known before a restart, and the file that it is kept in.

@@ -72,6 +72,7 @@ impl Replica {
             store: Arc::clone(&store),
             workers: Vec::new(),
             source: Arc::default(),
+            expiries: Arc::default(),
             fleet: Arc::clone(&fleet),
             peers: Arc::clone(&counters),
             identity: Arc::new(identity.clone()),
