@@ -10,6 +10,7 @@ mod listing;
 mod peers;
 mod process;
 mod ramps;
+mod whole;
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub use self::latency::Latency;
 pub use self::peers::PeerCounters;
 use crate::domain::answer::{Answer, State};
 use crate::domain::word::Identity;
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, Whole};
 use crate::kv::KvError;
 use crate::kv::expiries::Expiries;
 use crate::store::Store;
@@ -94,6 +95,8 @@ pub struct Shown {
     pub expiries: Arc<Expiries>,
     /// Who polls.
     pub fleet: Arc<Fleet>,
+    /// Who polls any replica.
+    pub whole: Arc<Whole>,
     /// What the questions to the peers count.
     pub peers: Arc<PeerCounters>,
     /// Who this replica is.
@@ -205,6 +208,7 @@ impl Collector for Shown {
         self.encode_source(&mut encoder)?;
         self.encode_credentials(&mut encoder)?;
         self.encode_fleet(&mut encoder)?;
+        self.encode_whole(&mut encoder)?;
         self.encode_peers(&mut encoder)?;
         self.encode_authority(&mut encoder)?;
         self.encode_listing(&mut encoder)?;

@@ -32,7 +32,7 @@ use crate::disk::Disk;
 use crate::domain::authority::{Authority, Times};
 use crate::domain::key::Prefix;
 use crate::domain::memory::Memory;
-use crate::fleet::{self, Fleet, FleetFile, Gatherer};
+use crate::fleet::{self, Fleet, FleetFile, Gatherer, Whole};
 use crate::http::{self, Pages};
 use crate::kv::source::Source;
 use crate::metrics::{Metrics, PeerCounters, Shown, SourceCounters};
@@ -244,6 +244,7 @@ impl Parts {
         )?;
         let others = peers::gatherer(config, Arc::clone(&identity), Arc::clone(&peer_token))?;
         let others = Arc::new(others);
+        let whole = Arc::new(Whole::new(Arc::clone(&fleet), Arc::clone(&others)));
         let delivery = delivery(config, &store, &fleet, &others, changes);
         let metrics = Metrics::new(Shown {
             store: Arc::clone(&store),
@@ -251,6 +252,7 @@ impl Parts {
             source: counters,
             expiries: source.expiries(),
             fleet: Arc::clone(&fleet),
+            whole: Arc::clone(&whole),
             peers: peer_counters,
             identity: Arc::clone(&identity),
             spans: telemetry.counters(),
@@ -261,6 +263,7 @@ impl Parts {
             metrics: Arc::new(metrics),
             fleet: Arc::clone(&fleet),
             others,
+            whole,
             replica: config.slot.clone(),
             identity,
             peer_token: Arc::clone(&peer_token),
