@@ -10,6 +10,7 @@ mod listing;
 mod peers;
 mod process;
 mod ramps;
+mod rows;
 mod whole;
 
 use std::fmt;
@@ -27,6 +28,7 @@ use prometheus_client::registry::Registry;
 pub use self::desired::DIRECTIVES_SHOWN_MAX;
 pub use self::latency::Latency;
 pub use self::peers::PeerCounters;
+pub use self::rows::ROWS_SHOWN_MAX;
 use crate::domain::answer::{Answer, State};
 use crate::domain::word::Identity;
 use crate::fleet::{Fleet, Whole};
