@@ -4,6 +4,7 @@ mod access;
 mod notify;
 mod peers;
 mod signals;
+mod token;
 
 use std::io;
 use std::net::TcpListener;
@@ -32,7 +33,7 @@ use crate::disk::Disk;
 use crate::domain::authority::{Authority, Times};
 use crate::domain::key::Prefix;
 use crate::domain::memory::Memory;
-use crate::fleet::{self, Fleet, FleetFile, Gatherer};
+use crate::fleet::{self, Fleet, FleetFile, Gatherer, Whole};
 use crate::http::{self, Access, Pages};
 use crate::kv::source::Source;
 use crate::metrics::{Metrics, PeerCounters, Shown, SourceCounters};
@@ -69,6 +70,7 @@ struct Parts {
     port: TcpListener,
     fleet: JoinHandle<()>,
     delivery: JoinHandle<()>,
+    token: JoinHandle<()>,
     workers: Vec<thread::JoinHandle<()>>,
     tokens: Tokens,
 }
@@ -231,15 +233,7 @@ impl Parts {
         let (follower, changes) = mpsc::channel(delivery::WAITING_MAX);
         let beliefs = believe(config, times, &counters, follower)?;
         let store = Arc::clone(beliefs.store());
-        let watcher = Watcher::new(watch::Parts {
-            kv: Arc::clone(&source),
-            prefix: config.prefix.clone(),
-            times,
-            beliefs: Arc::clone(&beliefs),
-            clock: Arc::new(SystemClock),
-            counters: Arc::clone(&counters),
-            rng: StdRng::from_rng(&mut rand::rng()),
-        });
+        let watcher = watcher(config, times, &source, &beliefs, &counters);
         let watcher = watcher.run(tokens.rest.clone(), progress.of_the_watcher());
         let (fleet, kept) = fleet(config, &store, &bound.agent)?;
         let (peer_token, access) = (peers::token(config)?, access::read(config)?);
@@ -254,12 +248,15 @@ impl Parts {
         )?;
         let others = peers::gatherer(config, Arc::clone(&identity), Arc::clone(&peer_token))?;
         let others = Arc::new(others);
+        let whole = Arc::new(Whole::new(Arc::clone(&fleet), Arc::clone(&others)));
         let delivery = delivery(config, &store, &fleet, &others, changes);
         let metrics = Metrics::new(Shown {
             store: Arc::clone(&store),
             workers: bound.agent.counters().to_vec(),
             source: counters,
+            expiries: source.expiries(),
             fleet: Arc::clone(&fleet),
+            whole: Arc::clone(&whole),
             peers: peer_counters,
             identity: Arc::clone(&identity),
             spans: telemetry.counters(),
@@ -270,6 +267,7 @@ impl Parts {
             metrics: Arc::new(metrics),
             fleet: Arc::clone(&fleet),
             others,
+            whole,
             replica: config.slot.clone(),
             identity,
             peer_token: Arc::clone(&peer_token),
@@ -285,12 +283,13 @@ impl Parts {
             .start(store, tokens.agent.clone(), &tokens.agent_died, progress)
             .context("the agent's threads cannot be started")?;
         Ok(Self {
-            source,
             beliefs,
             peer_token,
             access,
             asker: tokio::spawn(asker.run(tokens.rest.clone())),
             watcher: tokio::spawn(watcher),
+            token: tokio::spawn(token::look(Arc::clone(&source), tokens.rest.clone())),
+            source,
             pages,
             port,
             fleet: tokio::spawn(fleet.run(kept, tokens.rest.clone())),
@@ -310,6 +309,7 @@ impl Parts {
             ended = &mut self.pages => part_ended("http", ended),
             ended = &mut self.fleet => part_ended("fleet", ended.map(|()| Ok(()))),
             ended = &mut self.delivery => part_ended("delivery", ended.map(|()| Ok(()))),
+            ended = &mut self.token => part_ended("token", ended.map(|()| Ok(()))),
         }
     }
 
@@ -335,7 +335,8 @@ impl Parts {
             finished(self.watcher),
             finished(self.pages),
             finished(self.fleet),
-            finished(self.delivery)
+            finished(self.delivery),
+            finished(self.token)
         );
         // Nobody asks the source any more.
         if let Some(consul) = self.source.signs_in()
@@ -344,6 +345,25 @@ impl Parts {
             warn!("{error}");
         }
     }
+}
+
+/// Who follows the source.
+fn watcher(
+    config: &Config,
+    times: Times,
+    source: &Arc<Source>,
+    beliefs: &Arc<Beliefs>,
+    counters: &Arc<SourceCounters>,
+) -> Watcher<Source> {
+    Watcher::new(watch::Parts {
+        kv: Arc::clone(source),
+        prefix: config.prefix.clone(),
+        times,
+        beliefs: Arc::clone(beliefs),
+        clock: Arc::new(SystemClock),
+        counters: Arc::clone(counters),
+        rng: StdRng::from_rng(&mut rand::rng()),
+    })
 }
 
 /// The fleet as it was known before a restart, and the file that it is kept in.

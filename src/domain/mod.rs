@@ -8,6 +8,7 @@ pub mod announcement;
 pub mod answer;
 pub mod authority;
 pub mod board;
+pub mod certificate;
 pub mod change;
 pub mod columns;
 pub mod deploy;

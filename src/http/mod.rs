@@ -45,7 +45,7 @@ pub use self::tls::SharedTls;
 use crate::domain::name::Name;
 use crate::domain::token::Token;
 use crate::domain::word::Identity;
-use crate::fleet::{Fleet, Gatherer};
+use crate::fleet::{Fleet, Gatherer, Whole};
 use crate::metrics::Metrics;
 use crate::store::Store;
 
@@ -92,6 +92,8 @@ pub struct Pages {
     pub fleet: Arc<Fleet>,
     /// What the other replicas know of that.
     pub others: Arc<Gatherer>,
+    /// All of it in numbers.
+    pub whole: Arc<Whole>,
     /// This replica's name.
     pub replica: Name,
     /// Who it is, for its peers.

@@ -22,7 +22,7 @@ use tidegate::domain::name::Name;
 use tidegate::domain::request::Request;
 use tidegate::domain::token::Token;
 use tidegate::domain::word::Identity;
-use tidegate::fleet::{Fleet, Gatherer, Settings};
+use tidegate::fleet::{Fleet, Gatherer, Settings, Whole};
 use tidegate::http::{self, Pages};
 use tidegate::metrics::{Metrics, PeerCounters, Shown};
 use tidegate::peers::{Ask as _, FleetAsk, HttpAsk, Peer};
@@ -68,16 +68,6 @@ impl Replica {
         let fleet = Fleet::new(settings, Arc::clone(&store), Vec::new(), known);
         let fleet = Arc::new(fleet);
         let counters = Arc::new(PeerCounters::new(others));
-        let metrics = Metrics::new(Shown {
-            store: Arc::clone(&store),
-            workers: Vec::new(),
-            source: Arc::default(),
-            fleet: Arc::clone(&fleet),
-            peers: Arc::clone(&counters),
-            identity: Arc::new(identity.clone()),
-            spans: Arc::default(),
-            began: clock::now(),
-        });
         let (token, stopping) = (Arc::default(), CancellationToken::new());
         let identity = Arc::new(identity);
         let others = FleetAsk::new(
@@ -87,11 +77,26 @@ impl Replica {
             Vec::new(),
         );
         let others = others.expect("an HTTP client");
+        let others = Arc::new(Gatherer::new(Arc::new(others)));
+        let whole = Arc::new(Whole::new(Arc::clone(&fleet), Arc::clone(&others)));
+        let metrics = Metrics::new(Shown {
+            store: Arc::clone(&store),
+            workers: Vec::new(),
+            source: Arc::default(),
+            expiries: Arc::default(),
+            fleet: Arc::clone(&fleet),
+            whole: Arc::clone(&whole),
+            peers: Arc::clone(&counters),
+            identity: Arc::clone(&identity),
+            spans: Arc::default(),
+            began: clock::now(),
+        });
         let pages = Pages {
             store,
             metrics: Arc::new(metrics),
             fleet: Arc::clone(&fleet),
-            others: Arc::new(Gatherer::new(Arc::new(others))),
+            others,
+            whole,
             replica: identity.slot.clone(),
             identity,
             peer_token: Arc::clone(&token),

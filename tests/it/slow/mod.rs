@@ -6,6 +6,7 @@
     reason = "the figures are for who reads the output"
 )]
 
+mod alerts;
 mod balancer;
 mod both_sources;
 mod consul_faults;
