@@ -38,4 +38,5 @@ pub mod statement;
 pub mod topology;
 pub mod trace_parent;
 pub mod view;
+pub mod visible;
 pub mod word;
