@@ -126,3 +126,4 @@ mod ramp;
 mod standing;
 #[cfg(test)]
 mod tests;
+pub mod text;
