@@ -41,4 +41,5 @@ pub mod token;
 pub mod topology;
 pub mod trace_parent;
 pub mod view;
+pub mod visible;
 pub mod word;

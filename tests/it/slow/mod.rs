@@ -39,3 +39,5 @@ mod scene;
 mod segments;
 mod slow_source;
 mod terraform;
+mod traces;
+mod watched;
