@@ -63,7 +63,7 @@ impl Judge {
 
     /// Rows that do not poll while others of their node do.
     #[must_use]
-    pub fn rows_silent_alone(&self, nodes: &BTreeMap<Name, Node>) -> usize {
+    pub fn rows_silent_alone(&self, nodes: &BTreeMap<Name, Arc<Node>>) -> usize {
         let silent = |node: &Node| node.rows.values().filter(|row| self.silent(row)).count();
         let all = nodes.values().map(|node| (silent(node), node.rows.len()));
         let alone = all.filter(|(silent, rows)| silent < rows);
