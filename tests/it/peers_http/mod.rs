@@ -94,8 +94,10 @@ impl Replica {
             others: Arc::new(Gatherer::new(Arc::new(others))),
             replica: identity.slot.clone(),
             identity,
-            peer_token: Arc::clone(&token),
-            access: http::Access::default(),
+            access: http::Access {
+                peers: Arc::clone(&token),
+                ..http::Access::default()
+            },
             stopping: stopping.clone(),
         };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
