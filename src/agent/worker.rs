@@ -43,7 +43,7 @@ const TICK: Duration = Duration::from_millis(10);
 /// How often a worker shows a sign of life.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// The most answered connections that a worker holds on to: 20 ms of 100,000 polls a second.
+/// The most answered connections that a worker holds on to.
 const CLOSING_MAX: usize = 2_048;
 
 /// How many answered connections are closed at once when there are no descriptors left.

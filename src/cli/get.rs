@@ -17,7 +17,7 @@ pub(super) struct Get {
     #[command(flatten)]
     selector: SelectorArgs,
     /// How to print it.
-    #[arg(long, value_enum, default_value_t = Output::Table)]
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Output::Table)]
     output: Output,
     #[command(flatten)]
     look: LookArgs,

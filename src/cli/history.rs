@@ -33,7 +33,7 @@ pub(super) struct History {
     #[arg(long, value_name = "NUMBER", default_value_t = SHOWN)]
     limit: usize,
     /// How to print it.
-    #[arg(long, value_enum, default_value_t = Output::Table)]
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Output::Table)]
     output: Output,
     #[command(flatten)]
     config: ConfigArgs,

@@ -19,13 +19,13 @@ use crate::domain::name::Name;
 use crate::haproxy::files;
 use crate::haproxy::socket::StatsAddress;
 
-/// What `HAProxy` calls the variable that holds its node's name.
+/// What HAProxy calls the variable that holds its node's name.
 pub(super) const LOCAL_PEER: &str = "HAPROXY_LOCALPEER";
 
 /// What the node is called where nobody says it.
 pub(super) const NODE_DEFAULT: &str = "this-node";
 
-/// Judge `HAProxy`'s files for agent checks.
+/// Judge HAProxy's files for agent checks.
 #[derive(Debug, Args)]
 pub(super) struct Lint {
     /// The files and folders of one node, in the order of its `-f`.
@@ -36,7 +36,7 @@ pub(super) struct Lint {
     /// The node's name, which is also the variable `HAPROXY_LOCALPEER` (haproxy -L).
     #[arg(long, value_name = "NAME", default_value = NODE_DEFAULT)]
     node: String,
-    /// Compare with what a running `HAProxy` has: its stats socket, `unix:/PATH` or
+    /// Compare with what a running HAProxy has: its stats socket, `unix:/PATH` or
     /// `HOST:PORT`.
     #[arg(long, value_name = "ADDRESS", value_parser = StatsAddress::parse)]
     running: Option<StatsAddress>,
@@ -52,7 +52,7 @@ pub(super) struct Lint {
     #[arg(long)]
     strict: bool,
     /// How to print it.
-    #[arg(long, value_enum, default_value_t = Output::Table)]
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Output::Table)]
     output: Output,
     /// Print all rules.
     #[arg(long, conflicts_with = "files")]
@@ -65,10 +65,10 @@ pub(super) struct Lint {
 /// What files are read with.
 #[derive(Debug, Args)]
 pub(super) struct ReadingArgs {
-    /// `HAProxy`'s version: conditions that ask for it are judged, and what it lacks is found.
+    /// HAProxy's version: conditions that ask for it are judged, and what it lacks is found.
     #[arg(long, value_name = "VERSION")]
     haproxy_version: Option<Version>,
-    /// A variable that `HAProxy` is started with; more than once for more than one. Those of this
+    /// A variable that HAProxy is started with; more than once for more than one. Those of this
     /// process do not count.
     #[arg(long = "variable", value_name = "NAME=VALUE", value_parser = variable)]
     variables: Vec<(String, String)>,

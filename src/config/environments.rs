@@ -9,7 +9,7 @@ use super::values::root;
 use crate::domain::name::Name;
 
 /// The most environments, and the most other names of one: a site has a handful.
-const NAMES_MAX: usize = 64;
+pub(super) const NAMES_MAX: usize = 64;
 
 /// The environments that there are, by name, and the other names of each.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::domain::name::Name;
 
 /// The most replicas. Each asks each other eight times per `poll_interval`, and one of them out of
 /// sight silences all while the source is away: more is not safer.
-const PEERS_MAX: usize = 9;
+pub(super) const PEERS_MAX: usize = 9;
 
 /// `a=http://10.0.0.1:8791,b=...`, sorted by slot.
 pub(super) fn addresses(setting: &Setting, text: &str) -> Result<Vec<PeerAddress>, String> {

@@ -88,7 +88,7 @@ pub const SETTINGS: [Setting; 35] = [
         default: Default::Text("gprd=production,gstg=staging"),
         kind: Kind::Pairs,
         doc: "The environments that there are, each with the other names that people call it by, \
-              with spaces between them, or none.",
+              with spaces between them, or none. At most 64, each with at most 64 other names.",
     },
     Setting {
         key: "environment_roots",
@@ -167,7 +167,7 @@ pub const SETTINGS: [Setting; 35] = [
         kind: Kind::Pairs,
         doc: "All replicas, this one included: the slot and the HTTP listener's URL of each, such \
               as a=http://10.0.0.1:8791, or https:// where they have certificates. The same list \
-              in every replica.",
+              in every replica; 2 to 9.",
     },
     Setting {
         key: "peers_token_file",
@@ -364,7 +364,7 @@ pub const SETTINGS: [Setting; 35] = [
         value_name: "NODE=WHERE",
         default: Default::Implied("none"),
         kind: Kind::Pairs,
-        doc: "The stats socket of a node: unix:/PATH or HOST:PORT.",
+        doc: "The stats socket of a node: unix:/PATH or HOST:PORT. At most 1024.",
     },
     Setting {
         key: "migration.environment",
@@ -385,7 +385,7 @@ pub const SETTINGS: [Setting; 35] = [
         default: Default::Implied("nobody is told"),
         kind: Kind::Pairs,
         doc: "Who is told of every change that a command wrote, by a POST: an index of events, a \
-              chat. A URL that is a secret itself stands in a file: NAME=file:/PATH.",
+              chat. A URL that is a secret itself stands in a file: NAME=file:/PATH. At most 8.",
     },
     Setting {
         key: "announce.token_files",

@@ -280,7 +280,7 @@ fn backends(observation: &Observation, rows: &[Row]) -> Vec<Backend> {
     }
     let is_canary = |name: &Name| {
         let all = canary.get(name.as_str()).copied();
-        name.as_str().starts_with("canary_") || all.unwrap_or(false)
+        name.as_str().starts_with(CANARY_BACKEND) || all.unwrap_or(false)
     };
     let mut shown = Vec::new();
     for (node, seen) in &observation.nodes {
@@ -294,6 +294,9 @@ fn backends(observation: &Observation, rows: &[Row]) -> Vec<Backend> {
     }
     shown
 }
+
+/// How the names of backends begin that are the canary's own.
+const CANARY_BACKEND: &str = "canary_";
 
 mod changes;
 mod chatops;

@@ -24,8 +24,7 @@ use crate::http_client::Authority;
 /// The longest that one of these questions may take, the reading of its answer included. Far more
 /// than a large report needs, and less than an HTTP request may take here: the others are shown.
 pub const FLEET_TIME_MAX: Duration = Duration::from_secs(2);
-/// The most bytes of a report. A real row takes 300, so all rows that a replica keeps have room;
-/// only with names near the longest there is none for the last of them.
+/// The most bytes of a report. A row takes some 50, so all rows that a replica keeps have room.
 pub const REPORT_BYTES_MAX: usize = 32 << 20;
 /// The most bytes of what a peer says to have forgotten.
 const FORGOTTEN_BYTES_MAX: usize = 4_096;

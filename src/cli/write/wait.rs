@@ -85,11 +85,11 @@ impl Progress {
                 affected.is_empty() || affected.iter().any(row)
             };
             let rows = node.rows.iter().filter(|(server, _)| is_affected(server));
-            let rows: Vec<&Row> = rows.map(|(_, row)| row).collect();
+            let rows: Vec<Row> = rows.map(|(_, row)| row).collect();
             if rows.is_empty() {
                 continue;
             }
-            let told = |row: &&Row| {
+            let told = |row: &Row| {
                 let version = row.told.as_ref().map(|told| told.version);
                 version.is_some_and(|version| version.generation >= generation)
             };

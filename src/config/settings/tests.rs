@@ -43,3 +43,17 @@ fn a_slip_finds_the_name_that_was_meant() {
         assert_eq!(nearest(slip), meant, "{slip}");
     }
 }
+
+#[test]
+fn the_limits_of_a_setting_stand_in_its_text() {
+    for (key, limit) in [
+        ("slot", SLOT_BYTES_MAX),
+        ("peers", super::super::peers::PEERS_MAX),
+        ("environments", super::super::environments::NAMES_MAX),
+        ("observe.stats", super::super::observe::SOCKETS_MAX),
+        ("announce.urls", super::super::announce::RECEIVERS_MAX),
+    ] {
+        let doc = find(key).unwrap().doc;
+        assert!(doc.contains(&limit.to_string()), "{key}: {limit}: {doc}");
+    }
+}

@@ -14,6 +14,7 @@ mod dead_parts;
 mod demo;
 mod disable;
 mod disk;
+mod documents;
 mod enrolment;
 mod folder_contract;
 mod followed;
