@@ -22,7 +22,6 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span, error, info, warn};
 
-use self::peers::SharedToken;
 use self::signals::{Order, Signals};
 use crate::agent::{self, Agent};
 use crate::beliefs::{Beliefs, Keep, Keeper};
@@ -60,7 +59,6 @@ struct Bound {
 struct Parts {
     source: Arc<Source>,
     beliefs: Arc<Beliefs>,
-    peer_token: SharedToken,
     access: Access,
     asker: JoinHandle<()>,
     watcher: JoinHandle<()>,
@@ -167,7 +165,7 @@ async fn serve(
                     let read_anew = async {
                         reload(&parts.source, telemetry).await;
                         access::reload(config, &parts.access);
-                        peers::reload(config, reread(), &parts.peer_token, &parts.beliefs).await;
+                        peers::reload(config, reread(), &parts.access.peers, &parts.beliefs).await;
                     };
                     read_anew.instrument(telemetry::reload()).await;
                 }
@@ -236,17 +234,17 @@ impl Parts {
         let watcher = watcher(config, times, &source, &beliefs, &counters);
         let watcher = watcher.run(tokens.rest.clone(), progress.of_the_watcher());
         let (fleet, kept) = fleet(config, &store, &bound.agent)?;
-        let (peer_token, access) = (peers::token(config)?, access::read(config)?);
+        let access = access::read(config)?;
         let peer_counters = Arc::new(PeerCounters::new(peers::slots(config)));
         let identity = Arc::new(peers::identity(config));
         let asker = peers::asker(
             config,
             Arc::clone(&identity),
             Arc::clone(&beliefs),
-            Arc::clone(&peer_token),
+            Arc::clone(&access.peers),
             Arc::clone(&peer_counters),
         )?;
-        let others = peers::gatherer(config, Arc::clone(&identity), Arc::clone(&peer_token))?;
+        let others = peers::gatherer(config, Arc::clone(&identity), Arc::clone(&access.peers))?;
         let others = Arc::new(others);
         let whole = Arc::new(Whole::new(Arc::clone(&fleet), Arc::clone(&others)));
         let delivery = delivery(config, &store, &fleet, &others, changes);
@@ -270,7 +268,6 @@ impl Parts {
             whole,
             replica: config.slot.clone(),
             identity,
-            peer_token: Arc::clone(&peer_token),
             access: access.clone(),
             stopping: tokens.stopping.clone(),
         };
@@ -284,7 +281,6 @@ impl Parts {
             .context("the agent's threads cannot be started")?;
         Ok(Self {
             beliefs,
-            peer_token,
             access,
             asker: tokio::spawn(asker.run(tokens.rest.clone())),
             watcher: tokio::spawn(watcher),

@@ -99,8 +99,10 @@ impl Replica {
             whole,
             replica: identity.slot.clone(),
             identity,
-            peer_token: Arc::clone(&token),
-            access: http::Access::default(),
+            access: http::Access {
+                peers: Arc::clone(&token),
+                ..http::Access::default()
+            },
             stopping: stopping.clone(),
         };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;

@@ -105,7 +105,7 @@ fn a_link_or_a_pipe_in_place_of_what_was_kept_ends_the_start_with_its_name() {
         assert_eq!(run("mkfifo", &command, PATIENCE).code, Some(0));
     });
     plant("folder", &|memory| {
-        fs::create_dir(memory).expect("a folder")
+        fs::create_dir(memory).expect("a folder");
     });
 }
 
