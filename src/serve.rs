@@ -1,5 +1,6 @@
 //! The service: binds, starts every part, and stops them in order.
 
+mod access;
 mod notify;
 mod peers;
 mod signals;
@@ -32,7 +33,7 @@ use crate::domain::authority::{Authority, Times};
 use crate::domain::key::Prefix;
 use crate::domain::memory::Memory;
 use crate::fleet::{self, Fleet, FleetFile, Gatherer};
-use crate::http::{self, Pages};
+use crate::http::{self, Access, Pages};
 use crate::kv::source::Source;
 use crate::metrics::{Metrics, PeerCounters, Shown, SourceCounters};
 use crate::progress::Progress;
@@ -59,6 +60,7 @@ struct Parts {
     source: Arc<Source>,
     beliefs: Arc<Beliefs>,
     peer_token: SharedToken,
+    access: Access,
     asker: JoinHandle<()>,
     watcher: JoinHandle<()>,
     pages: JoinHandle<io::Result<()>>,
@@ -117,6 +119,7 @@ fn bind(config: &Config, connections_max: usize) -> anyhow::Result<Bound> {
             AgentClose::Lazy => agent::Close::Lazy,
             AgentClose::Fin => agent::Close::Fin,
         },
+        allow: config.agent.allow.clone(),
         replica: config.slot.clone(),
     };
     // To its peers, a replica whose port refuses answers no poll: it opens first.
@@ -161,6 +164,7 @@ async fn serve(
                 Order::Reload => {
                     let read_anew = async {
                         reload(&parts.source, telemetry).await;
+                        access::reload(config, &parts.access);
                         peers::reload(config, reread(), &parts.peer_token, &parts.beliefs).await;
                     };
                     read_anew.instrument(telemetry::reload()).await;
@@ -238,7 +242,7 @@ impl Parts {
         });
         let watcher = watcher.run(tokens.rest.clone(), progress.of_the_watcher());
         let (fleet, kept) = fleet(config, &store, &bound.agent)?;
-        let peer_token = peers::token(config)?;
+        let (peer_token, access) = (peers::token(config)?, access::read(config)?);
         let peer_counters = Arc::new(PeerCounters::new(peers::slots(config)));
         let identity = Arc::new(peers::identity(config));
         let asker = peers::asker(
@@ -269,6 +273,7 @@ impl Parts {
             replica: config.slot.clone(),
             identity,
             peer_token: Arc::clone(&peer_token),
+            access: access.clone(),
             stopping: tokens.stopping.clone(),
         };
         let port = bound.http.try_clone()?;
@@ -283,6 +288,7 @@ impl Parts {
             source,
             beliefs,
             peer_token,
+            access,
             asker: tokio::spawn(asker.run(tokens.rest.clone())),
             watcher: tokio::spawn(watcher),
             pages,

@@ -73,7 +73,7 @@ impl Accept {
             return Err(Failure::new(Exit::Usage, NO_TERMINAL));
         }
         let config = self.config.load_for_command(flags)?;
-        let replicas = self.replicas.replicas(|| Ok(config.clone()))?;
+        let replicas = self.replicas.replicas(&config)?;
         let context = Context::new(&config)?;
         let hearing = Heard::of(&replicas, &context.prefix);
         let mut heard = context

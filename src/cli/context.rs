@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::future::Future;
-use std::io::{self, Write as _};
+
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,8 +11,11 @@ use clap::Args;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::ask::tell;
 use super::{Exit, Failure};
-use crate::config::{Config, ConfigFile, Flags, Receiver, Role, Sources};
+use crate::config::{
+    Config, ConfigErrors, ConfigFile, Flags, Receiver, ReplicaAccess, Role, Sources,
+};
 use crate::domain::history;
 use crate::domain::key::{META, Prefix};
 use crate::domain::listing::Listing;
@@ -59,6 +62,20 @@ impl ConfigArgs {
     }
 
     fn load_as(&self, role: Role, flags: &Flags) -> Result<Config, Failure> {
+        self.read(role, flags, Config::load)
+    }
+
+    /// Reads only what replicas are shown that are named on the command line.
+    pub(super) fn replica_access(&self, flags: &Flags) -> Result<ReplicaAccess, Failure> {
+        self.read(Role::Command, flags, Config::replica_access)
+    }
+
+    fn read<T>(
+        &self,
+        role: Role,
+        flags: &Flags,
+        load: impl FnOnce(&Sources<'_>) -> Result<T, ConfigErrors>,
+    ) -> Result<T, Failure> {
         let name = self.config.as_ref().map(|path| path.display().to_string());
         let text = self.config.as_deref().map(read).transpose()?;
         let file = name.as_deref().zip(text.as_deref());
@@ -69,7 +86,7 @@ impl ConfigArgs {
             variable: &|name| std::env::var_os(name),
             cores: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
         };
-        Ok(Config::load(&sources)?)
+        Ok(load(&sources)?)
     }
 
     /// Reads the configuration of a command other than `serve`.
@@ -155,8 +172,7 @@ fn sign_out_on_signals(runtime: &Runtime, consul: &Arc<ConsulKv>) -> Result<(), 
 /// The command has its own outcome: a token left behind is a warning.
 async fn sign_out(consul: &ConsulKv) {
     if let Err(error) = consul.close().await {
-        // Nobody is left to tell when standard error is gone.
-        let _ = writeln!(io::stderr(), "warning: {error}");
+        tell(&format!("warning: {error}\n"));
     }
 }
 

@@ -144,7 +144,10 @@ impl Records {
         for (path, entry) in &listing.entries {
             match Record::parse(&entry.value) {
                 Ok(record) => records.push(record),
-                Err(error) => unreadable.push(format!("{}: {error}", context.history.key(path))),
+                Err(error) => {
+                    let key = context.history.key(path);
+                    unreadable.push(format!("{}: {error}", key.escape_debug()));
+                }
             }
         }
         records.sort_by(|a, b| a.id.cmp(&b.id));

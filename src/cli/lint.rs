@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Deserialize;
 
-use super::context::runtime;
+use super::context::{ConfigArgs, runtime};
 use super::output::{Output, json};
-use super::replica::named_or;
+use super::replica::named;
 use super::{Exit, Failure, print};
+use crate::config::Flags;
 use crate::domain::columns::aligned;
 use crate::domain::haproxy::lint::{ALL, Evidence, Readings, Report, Rule, Running, Severity};
 use crate::domain::haproxy::reading::Setting;
@@ -39,7 +40,9 @@ pub(super) struct Lint {
     /// `HOST:PORT`.
     #[arg(long, value_name = "ADDRESS", value_parser = StatsAddress::parse)]
     running: Option<StatsAddress>,
-    /// Ask a replica which servers of --node poll: its HTTP listener, http://HOST:PORT.
+    /// Ask a replica which servers of --node poll: its HTTP listener, http://HOST:PORT or
+    /// https://HOST:PORT. It is shown what `TIDEGATE_HTTP_TOKEN_FILE` holds, and known by
+    /// `TIDEGATE_HTTP_CA_FILE`.
     #[arg(long, value_name = "URL", requires = "node")]
     replica: Option<String>,
     /// Show notes too.
@@ -132,7 +135,9 @@ impl Lint {
         let node = Name::parse(&self.node)
             .map_err(|error| Failure::new(Exit::Usage, format!("--node: {error}")))?;
         let failed = |why: String| Failure::new(Exit::Failed, format!("{url}: {why}"));
-        let replicas = named_or(&[url.to_owned()], || Ok(Vec::new()))?;
+        // It takes no file of settings: variables are enough for one question.
+        let access = ConfigArgs { config: None }.replica_access(&Flags::default())?;
+        let replicas = named(&[url.to_owned()], &access)?;
         let mut polling = BTreeSet::new();
         let runtime = runtime()?;
         for replica in &replicas {

@@ -57,7 +57,7 @@ impl LookArgs {
     /// Reads the configuration; nothing is asked yet.
     pub(super) fn open(&self, flags: &Flags) -> Result<Look, Failure> {
         let config = self.config.load_for_command(flags)?;
-        let replicas = self.replicas.replicas(|| Ok(config.clone()))?;
+        let replicas = self.replicas.replicas(&config)?;
         Ok(Look {
             context: Context::new(&config)?,
             replicas,

@@ -43,6 +43,7 @@ pub use failure::{Exit, Failure};
 
 use self::context::Context;
 use crate::config::Flags;
+use crate::domain::plain::printable;
 use crate::telemetry::CommandTrace;
 
 /// Desired state of an HAProxy fleet: served to agent checks, and written.
@@ -180,8 +181,8 @@ const STORE_FLAGS: [&str; 5] = [
     "consul.bearer_token_file",
 ];
 
-/// The settings that say where this machine's replica is.
-const REPLICA_FLAGS: [&str; 2] = [environment::ENVIRONMENT, "http.listen"];
+/// The settings that say where this machine's replica is, and what replicas are shown.
+const REPLICA_FLAGS: [&str; 3] = ["http.listen", "http.token_file", "http.ca_file"];
 
 /// How the settings begin that say where HAProxy's own word comes from.
 const OBSERVE: &str = "observe.";
@@ -267,7 +268,8 @@ fn command() -> clap::Command {
     for name in ["init", "explain", "history"] {
         command = command.mut_subcommand(name, |c| with_flags(c, of_the_store));
     }
-    let of_both = |key: &str| of_the_store(key) || key == "http.listen";
+    let of_a_replica = |key: &str| REPLICA_FLAGS.contains(&key);
+    let of_both = |key: &str| of_the_store(key) || of_a_replica(key);
     command = command.mut_subcommand("accept", |c| with_flags(c, of_both));
     let of_a_look = |key: &str| of_both(key) || key.starts_with(OBSERVE);
     for name in LOOKING {
@@ -283,8 +285,8 @@ fn command() -> clap::Command {
         }
         deploy
     });
-    let of_a_replica = |key: &str| REPLICA_FLAGS.contains(&key);
-    command.mut_subcommand("forget", |c| with_flags(c, of_a_replica))
+    let of_forget = |key: &str| of_a_replica(key) || key == environment::ENVIRONMENT;
+    command.mut_subcommand("forget", |c| with_flags(c, of_forget))
 }
 
 /// A command with the flags of these settings. All of them name an environment.
@@ -304,9 +306,13 @@ fn flags(matches: &ArgMatches) -> Flags {
     environment::named_in(matches, Flags::from_matches(matches))
 }
 
+/// The control characters of this program's own texts. All others are somebody else's, and would
+/// steer the terminal.
+const LAYOUT: [char; 2] = ['\n', '\t'];
+
 /// Writes to standard output. A reader that has gone is no error.
 fn print(text: &str) -> Result<(), Failure> {
-    print_bytes(text.as_bytes())
+    print_bytes(printable(text, &LAYOUT).as_bytes())
 }
 
 fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::ask::tell;
 use super::lint::{NODE_DEFAULT, ReadingArgs};
 use super::status::span;
 use super::{Exit, Failure, print, print_bytes};
@@ -169,8 +170,7 @@ impl Render {
         let remarks = &rendered.remarks;
         let mut text: String = remarks.iter().map(|remark| format!("{remark}\n")).collect();
         text.extend(rendered.findings.iter().map(Finding::to_string));
-        // Nobody is left to tell when standard error is gone.
-        let _ = io::stderr().write_all(text.as_bytes());
+        tell(&text);
         if self.strict && !text.is_empty() {
             return Err(Failure::differs());
         }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::load::root;
 use super::observe::pairs;
 use super::settings::Setting;
+use super::values::root;
 use crate::domain::name::Name;
 
 /// The most environments, and the most other names of one: a site has a handful.

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use super::Output;
 use crate::cli::look::Look;
+use crate::cli::output::json_line;
 use crate::cli::selector;
-use crate::cli::{Exit, Failure};
+use crate::cli::{Exit, Failure, LAYOUT};
+use crate::domain::plain::printable;
 use crate::domain::selector::Selector;
 use crate::domain::view::{View, changes};
 
@@ -35,7 +37,8 @@ pub(super) fn watch(
         let text = if redraws {
             redrawn(&output.of(&view))
         } else {
-            appended(output, before.as_ref(), &view)
+            let text = appended(output, before.as_ref(), &view);
+            printable(&text, &LAYOUT).into_owned()
         };
         match write(&text) {
             Ok(()) => {}
@@ -58,7 +61,8 @@ fn write(text: &str) -> io::Result<()> {
 
 /// Over the last one, without a blank screen in between.
 fn redrawn(text: &str) -> String {
-    let lines = text.lines().map(|line| format!("{line}{REST_OF_LINE}\n"));
+    let lines = text.lines();
+    let lines = lines.map(|line| format!("{}{REST_OF_LINE}\n", printable(line, &[])));
     let lines: String = lines.collect();
     format!("{HOME}{lines}{REST_OF_SCREEN}")
 }
@@ -66,10 +70,7 @@ fn redrawn(text: &str) -> String {
 /// The first look whole, then what became other; as JSON each look is a line.
 fn appended(output: Output, before: Option<&View>, view: &View) -> String {
     match (output, before) {
-        (Output::Json, _) => {
-            let json = serde_json::to_string(view);
-            json.expect("strings and numbers always serialise") + "\n"
-        }
+        (Output::Json, _) => json_line(view),
         (Output::Table, Some(before)) => {
             let lines = changes(before, view).into_iter();
             lines.map(|line| line + "\n").collect()

@@ -56,7 +56,10 @@ impl View {
         let missing = self.missing.iter();
         lines.extend(missing.map(|m| format!("missing  {}: {}", m.what, m.why)));
         let problems = self.problems.iter();
-        lines.extend(problems.map(|p| format!("problem  {}: {}", p.path, plain(&p.text))));
+        lines.extend(problems.map(|p| {
+            let path = p.path.escape_debug();
+            format!("problem  {path}: {}", plain(&p.text))
+        }));
         for silent in &self.silent {
             let last = silent.last_poll.map(|last| ago(last, self.at));
             let last = last.unwrap_or_else(|| "never".to_owned());

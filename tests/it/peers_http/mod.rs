@@ -19,8 +19,8 @@ use tidegate::domain::key::Prefix;
 use tidegate::domain::listing::{Entry, Listing};
 use tidegate::domain::memory::Memory;
 use tidegate::domain::name::Name;
-use tidegate::domain::peer_token::PeerToken;
 use tidegate::domain::request::Request;
+use tidegate::domain::token::Token;
 use tidegate::domain::word::Identity;
 use tidegate::fleet::{Fleet, Gatherer, Settings};
 use tidegate::http::{self, Pages};
@@ -41,7 +41,7 @@ struct Replica {
     beliefs: Arc<Beliefs>,
     fleet: Arc<Fleet>,
     counters: Arc<PeerCounters>,
-    token: Arc<ArcSwapOption<PeerToken>>,
+    token: Arc<ArcSwapOption<Token>>,
     stopping: CancellationToken,
     _stop: DropGuard,
 }
@@ -80,7 +80,12 @@ impl Replica {
         });
         let (token, stopping) = (Arc::default(), CancellationToken::new());
         let identity = Arc::new(identity);
-        let others = FleetAsk::new(Arc::clone(&identity), Arc::clone(&token), Vec::new());
+        let others = FleetAsk::new(
+            Arc::clone(&identity),
+            Arc::clone(&token),
+            Vec::new(),
+            Vec::new(),
+        );
         let others = others.expect("an HTTP client");
         let pages = Pages {
             store,
@@ -90,6 +95,7 @@ impl Replica {
             replica: identity.slot.clone(),
             identity,
             peer_token: Arc::clone(&token),
+            access: http::Access::default(),
             stopping: stopping.clone(),
         };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
@@ -181,12 +187,12 @@ fn memory(keys: usize) -> Memory {
 /// The way of replica `a` to its peers.
 fn asking(token: Option<&str>, limit: Duration) -> HttpAsk {
     let held = ArcSwapOption::from_pointee(token.map(parse));
-    let ask = HttpAsk::new(Arc::new(identity("a")), Arc::new(held), limit);
+    let ask = HttpAsk::new(Arc::new(identity("a")), Arc::new(held), Vec::new(), limit);
     ask.expect("an HTTP client")
 }
 
-fn parse(token: &str) -> PeerToken {
-    PeerToken::parse(token).expect("a token")
+fn parse(token: &str) -> Token {
+    Token::parse(token).expect("a token")
 }
 
 /// One question without a token to who listens there.
