@@ -84,9 +84,16 @@ BODY
 ls ./*.tf >/dev/null
 BODY
     stand_in kubectl "needs a cluster; what is built for one is built here" <<'BODY'
+if [[ $1 == --namespace || $1 == -n ]]; then shift 2; fi
 case $1 in
     kustomize) exec "$SANDBOX/bin/kubectl" "$@" ;;
-    apply) [[ $2 == -k ]] || bad "$@"; "$SANDBOX/bin/kubectl" kustomize "$3" >/dev/null ;;
+    apply)
+        case $2 in
+            -k) "$SANDBOX/bin/kubectl" kustomize "$3" >/dev/null ;;
+            -f) [[ $3 == - || -e $3 ]] || bad "no $3" ;;
+            *) bad "$@" ;;
+        esac
+        ;;
     create | delete | exec | get | label | logs | port-forward | rollout | scale | wait) cat >/dev/null <&- || true ;;
     *) bad "$@" ;;
 esac
@@ -127,7 +134,7 @@ BODY
     export SANDBOX=$folder
     # Programs of the repository that have tests of their own, or are what runs this one.
     local script
-    for script in demo package release setup test try-package try-readme; do
+    for script in demo image package release setup test try-image try-package try-readme; do
         if [[ -e $folder/checkout/scripts/$script ]]; then
             printf '#!/bin/sh\n' >"$folder/checkout/scripts/$script"
         fi
