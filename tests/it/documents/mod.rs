@@ -111,7 +111,10 @@ pub(crate) fn tracked() -> Vec<String> {
 
 fn collect(repository: &Path, pages: &mut Vec<PathBuf>) {
     let files = tracked();
-    let page = |file: &&String| file.ends_with(".md") && *file != "CHANGELOG.md";
-    let there = files.iter().filter(page).map(|file| repository.join(file));
+    let page = |file: &&Path| {
+        file.extension().is_some_and(|end| end == "md") && *file != Path::new("CHANGELOG.md")
+    };
+    let there = files.iter().map(Path::new).filter(page);
+    let there = there.map(|file| repository.join(file));
     pages.extend(there.filter(|file| file.is_file()));
 }

@@ -70,14 +70,7 @@ impl Replica {
         let counters = Arc::new(PeerCounters::new(others));
         let (token, stopping) = (Arc::default(), CancellationToken::new());
         let identity = Arc::new(identity);
-        let others = FleetAsk::new(
-            Arc::clone(&identity),
-            Arc::clone(&token),
-            Vec::new(),
-            Vec::new(),
-        );
-        let others = others.expect("an HTTP client");
-        let others = Arc::new(Gatherer::new(Arc::new(others)));
+        let others = asking_nobody(&identity, &token);
         let whole = Arc::new(Whole::new(Arc::clone(&fleet), Arc::clone(&others)));
         let metrics = Metrics::new(Shown {
             store: Arc::clone(&store),
@@ -124,6 +117,13 @@ impl Replica {
     fn as_peer(&self) -> Peer {
         peer(self.address)
     }
+}
+
+/// The way to the others of a fleet in which there are none.
+fn asking_nobody(identity: &Arc<Identity>, token: &Arc<ArcSwapOption<Token>>) -> Arc<Gatherer> {
+    let (identity, token) = (Arc::clone(identity), Arc::clone(token));
+    let others = FleetAsk::new(identity, token, Vec::new(), Vec::new());
+    Arc::new(Gatherer::new(Arc::new(others.expect("an HTTP client"))))
 }
 
 fn times() -> Times {
