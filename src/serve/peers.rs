@@ -133,11 +133,37 @@ fn read_token(path: &Path) -> anyhow::Result<PeerToken> {
     let size = metadata.len();
     anyhow::ensure!(size <= FILE_BYTES_MAX, "{}: {size} bytes", place());
     let text = fs::read_to_string(path).with_context(place)?;
-    if metadata.permissions().mode() & 0o077 != 0 {
+    if is_open_to_others(metadata.permissions().mode()) {
         warn!(
-            "{}: others than its owner can read or write the token",
+            "{}: others than its owner and group can read the token, or others than its owner write it",
             place()
         );
     }
     PeerToken::parse(&text).with_context(place)
+}
+
+/// Whether a file of this mode holds no secret. Its group may read it: that is how a service gets
+/// one that it does not own (`fsGroup` of Kubernetes).
+const fn is_open_to_others(mode: u32) -> bool {
+    mode & 0o027 != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_for_its_owner_and_may_be_read_by_its_group() {
+        for (mode, open) in [
+            (0o100_400, false),
+            (0o100_600, false),
+            (0o100_440, false),
+            (0o100_640, false),
+            (0o100_444, true),
+            (0o100_660, true),
+            (0o100_602, true),
+        ] {
+            assert_eq!(is_open_to_others(mode), open, "{mode:o}");
+        }
+    }
 }
