@@ -16,6 +16,7 @@ pub(crate) mod collector;
 pub(crate) mod consul;
 mod consul_calls;
 pub(crate) mod consul_cluster;
+pub(crate) mod copied;
 pub(crate) mod delay;
 pub(crate) mod dial;
 pub(crate) mod events;
