@@ -28,6 +28,7 @@ pub(crate) mod http;
 pub(crate) mod issuer;
 pub(crate) mod judge;
 pub(crate) mod kept;
+pub(crate) mod kubernetes;
 pub(crate) mod load;
 pub(crate) mod mute;
 pub(crate) mod netns;

@@ -23,6 +23,7 @@ mod health_checks;
 mod herd;
 mod http_drip;
 mod killed;
+mod kubernetes;
 mod kv_faults;
 mod kv_sizes;
 mod login_expiry;
