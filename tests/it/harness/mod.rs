@@ -27,6 +27,7 @@ pub(crate) mod history;
 pub(crate) mod http;
 pub(crate) mod issuer;
 pub(crate) mod judge;
+pub(crate) mod keepalived;
 pub(crate) mod kept;
 pub(crate) mod kubernetes;
 pub(crate) mod load;

@@ -29,6 +29,7 @@ mod kv_sizes;
 mod login_expiry;
 mod mute;
 mod nodes_ramp;
+mod onprem;
 mod outage;
 mod package;
 mod page;
