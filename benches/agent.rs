@@ -2,25 +2,24 @@
 //! responder that is right. One core asks, one answers.
 //!
 //! Prints a table of medians and their ratios to plain epoll, and from them the sizes of fleets.
-//! Environment: `TIDEGATE_BENCH_ROUNDS` (5), `TIDEGATE_BENCH_SECONDS` per measurement (2).
+//! Environment: `TIDEGATE_BENCH_ROUNDS` (5), `TIDEGATE_BENCH_SECONDS` per measurement (2). With
+//! `TIDEGATE_BENCH_TARGET` polls only go there, of `TIDEGATE_BENCH_NODES` (100) nodes with
+//! `TIDEGATE_BENCH_SERVERS` (60) servers each.
 
 #![allow(
     clippy::print_stdout,
     reason = "the tables are what this program is for"
 )]
 
-use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-
-use rustix::process::Pid;
-use rustix::thread::{CpuSet, sched_setaffinity};
 
 #[path = "parts/generator.rs"]
 mod generator;
 #[path = "../tests/it/harness/mod.rs"]
 mod harness;
+#[path = "parts/measure.rs"]
+mod measure;
 #[path = "parts/sizes.rs"]
 mod sizes;
 #[path = "parts/yardstick.rs"]
@@ -29,7 +28,8 @@ mod yardstick;
 use generator::{Generator, Outcome, Pace, lines};
 use harness::state_folder::StateFolder;
 use harness::tidegate::Tidegate;
-use yardstick::Manner;
+use measure::{middle, number, pin};
+use yardstick::{Manner, Running};
 
 /// 6,000 identities.
 const NODES: usize = 100;
@@ -37,9 +37,6 @@ const SERVERS: usize = 60;
 const UNDER_WAY: usize = 64;
 /// A second; a core does some 40,000.
 const RATE: u32 = 5_000;
-/// Set for the process that is a yardstick.
-const YARDSTICK: &str = "TIDEGATE_BENCH_YARDSTICK";
-
 /// Where polls go when nothing is to be compared: for tools that look at a service.
 const TARGET: &str = "TIDEGATE_BENCH_TARGET";
 
@@ -60,20 +57,16 @@ struct Measured {
     p99: f64,
 }
 
-/// A yardstick's process, ended with this.
-struct Running(Child);
-
 fn main() {
-    if let Ok(name) = std::env::var(YARDSTICK) {
-        let manner = Manner::ALL.into_iter().find(|manner| manner.name() == name);
-        yardstick::serve(manner.expect("one of the manners"), lines(NODES, SERVERS));
-    }
+    yardstick::serve_if_asked(|| lines(NODES, SERVERS));
     let rounds = number("TIDEGATE_BENCH_ROUNDS", 5);
     let span = Duration::from_secs(number("TIDEGATE_BENCH_SECONDS", 2));
     if let Ok(target) = std::env::var(TARGET) {
         let target = target.parse().expect("an address and port");
         let pace = Pace::Closed(UNDER_WAY);
-        let outcome = Generator::new(target, lines(NODES, SERVERS)).run(pace, span);
+        let nodes = number("TIDEGATE_BENCH_NODES", NODES);
+        let lines = lines(nodes, number("TIDEGATE_BENCH_SERVERS", SERVERS));
+        let outcome = Generator::new(target, lines).run(pace, span);
         return println!("{} polls, {} wrong", outcome.polls, outcome.wrong);
     }
     let state = StateFolder::new();
@@ -83,7 +76,7 @@ fn main() {
     let mut running = Vec::new();
     for manner in [Manner::Plain, Manner::Lazy] {
         let (yardstick, address) = Running::start(manner);
-        contenders.push(Contender::new(manner.name(), address, yardstick.0.id()));
+        contenders.push(Contender::new(manner.name(), address, yardstick.process()));
         running.push(yardstick);
     }
     pin(None, 0);
@@ -159,32 +152,6 @@ impl Contender {
     }
 }
 
-impl Running {
-    fn start(manner: Manner) -> (Self, SocketAddr) {
-        let program = std::env::current_exe().expect("a program knows itself");
-        let mut child = Command::new(program)
-            .env(YARDSTICK, manner.name())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("it can be started again");
-        let mut line = String::new();
-        let output = child.stdout.take().expect("it is piped");
-        BufReader::new(output)
-            .read_line(&mut line)
-            .expect("it prints its address");
-        let address = line.trim().parse().expect("it is an address");
-        (Self(child), address)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// The median of the rounds' own ratios: a round's measurements stand side by side.
 fn ratio(own: &[Measured], other: &[Measured], field: fn(&Measured) -> f64) -> f64 {
     let ratios = own.iter().zip(other);
@@ -199,11 +166,6 @@ fn median(measured: &[Measured], field: fn(&Measured) -> f64) -> f64 {
     middle(measured.iter().map(field).collect())
 }
 
-fn middle(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 /// Processor time of all threads of a process, in user and system mode.
 fn processor_time(process: u32) -> Duration {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).expect("it runs");
@@ -215,32 +177,4 @@ fn processor_time(process: u32) -> Duration {
         first.parse().unwrap_or(0)
     };
     Duration::from_nanos(tasks.map(of).sum())
-}
-
-/// Keeps a process, or the calling thread, to one core, where there are two: who asks must not
-/// stand in the way of who answers. Threads that a process has started already are kept as well.
-fn pin(process: Option<u32>, core: usize) {
-    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        return;
-    }
-    let mut set = CpuSet::new();
-    set.set(core);
-    let Some(process) = process else {
-        return sched_setaffinity(None, &set).expect("a thread may choose its core");
-    };
-    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).expect("it runs");
-    for task in tasks {
-        let name = task.expect("it can be read").file_name();
-        let id = name.to_string_lossy().parse().ok().and_then(Pid::from_raw);
-        // A thread may have ended meanwhile.
-        let _ = sched_setaffinity(id, &set);
-    }
-}
-
-fn number<T: std::str::FromStr>(variable: &str, default: T) -> T {
-    let Ok(text) = std::env::var(variable) else {
-        return default;
-    };
-    text.parse()
-        .unwrap_or_else(|_| panic!("{variable}={text}: a whole number expected"))
 }

@@ -17,6 +17,7 @@ use tidegate::domain::fleet::{Asker, Polled};
 use tidegate::domain::key::Prefix;
 use tidegate::domain::listing::Listing;
 use tidegate::domain::name::Name;
+use tidegate::domain::network::Networks;
 use tidegate::domain::request::Request;
 use tidegate::domain::snapshot::Snapshot;
 use tidegate::fleet::{self, Fleet, Spot, Tally};
@@ -198,6 +199,7 @@ impl RunningAgent {
             workers: 1,
             connections_max: 1_000,
             close: Close::Lazy,
+            allow: Networks::default(),
             replica: Name::parse("a").expect("a name"),
         };
         let agent = Agent::bind(settings).expect("a port is free");

@@ -1,7 +1,8 @@
 //! From a change in the store to the moment at which every answer has changed, with the real
 //! programs: Consul or a folder, the service, and polls as HAProxy sends them.
 //!
-//! Prints a table. `TIDEGATE_WAKE_WRITES` sets the writes per line (200 unless set).
+//! Prints a table. Of three replicas over three Consul servers it shows the first new answer, and
+//! when all three give it. `TIDEGATE_WAKE_WRITES` sets the writes per line (200 unless set).
 
 #![allow(clippy::print_stdout, reason = "the table is what this program is for")]
 
@@ -13,6 +14,8 @@ mod harness;
 mod listing;
 
 use harness::consul::Consul;
+use harness::consul_cluster::ConsulCluster;
+use harness::replicas::Replicas;
 use harness::state_folder::{META, StateFolder};
 use harness::tidegate::Tidegate;
 use harness::wait::{PATIENCE, let_pass};
@@ -31,8 +34,25 @@ const PREFIX: &str = "frontend/gprd";
 
 /// Where desired state is written.
 enum Store {
+    /// Three servers and a client; three replicas that know each other.
+    Cluster(Box<ConsulCluster>),
     Consul(Box<Consul>),
     Folder(StateFolder),
+}
+
+/// What runs on it.
+enum Service {
+    One(Box<Tidegate>),
+    Three(Replicas),
+}
+
+impl Service {
+    fn replicas(&self) -> &[Tidegate] {
+        match self {
+            Self::One(one) => std::slice::from_ref(&**one),
+            Self::Three(three) => &three.all,
+        }
+    }
 }
 
 fn main() {
@@ -44,13 +64,17 @@ fn main() {
     println!("write sent -> all of {IDENTITIES} identities answered anew, {writes} writes each\n");
     println!("| store | keys | median | p99 | max |");
     println!("|---|---|---|---|---|");
+    let cluster = Store::Cluster(Box::new(ConsulCluster::start()));
+    measure(
+        "three Consul servers, three replicas",
+        &cluster,
+        KEYS[1],
+        writes,
+    );
+    drop(cluster);
     for keys in KEYS {
-        measure(
-            "Consul",
-            &Store::Consul(Box::new(Consul::dev())),
-            keys,
-            writes,
-        );
+        let consul = Store::Consul(Box::new(Consul::dev()));
+        measure("Consul", &consul, keys, writes);
     }
     for keys in KEYS {
         measure("folder", &Store::Folder(StateFolder::new()), keys, writes);
@@ -59,18 +83,30 @@ fn main() {
 
 fn measure(name: &str, store: &Store, keys: usize, writes: usize) {
     store.fill(&listing::listing(keys - 1));
-    let tidegate = store.serve();
-    tidegate.await_answer("bench/row-0 canary", "up drain", PATIENCE);
-    let mut spans: Vec<Duration> = (0..writes)
-        .map(|at| {
-            let_pass(PAUSE);
-            let weight = 1 + at % 99;
-            let begin = Instant::now();
-            store.put("canary-state", format!("{weight}%"));
-            await_all(&tidegate, weight, begin);
-            begin.elapsed()
-        })
-        .collect();
+    let service = store.serve();
+    for replica in service.replicas() {
+        replica.await_answer("bench/row-0 canary", "up drain", PATIENCE);
+    }
+    let mut firsts = Vec::new();
+    let mut spans = Vec::new();
+    for at in 0..writes {
+        let_pass(PAUSE);
+        let weight = 1 + at % 99;
+        let begin = Instant::now();
+        store.put("canary-state", format!("{weight}%"));
+        firsts.push(await_first(service.replicas(), weight, begin));
+        for replica in service.replicas() {
+            await_all(replica, weight, begin);
+        }
+        spans.push(begin.elapsed());
+    }
+    if service.replicas().len() > 1 {
+        row(&format!("{name}: the first answer"), keys, firsts);
+    }
+    row(name, keys, spans);
+}
+
+fn row(name: &str, keys: usize, mut spans: Vec<Duration>) {
     spans.sort_unstable();
     let at = |hundredth: usize| spans[(spans.len() - 1) * hundredth / 100].as_secs_f64() * 1e3;
     println!(
@@ -79,6 +115,18 @@ fn measure(name: &str, store: &Store, keys: usize, writes: usize) {
         at(99),
         at(100)
     );
+}
+
+/// Asks the replicas by turns until one has the new answer; gives how long that took.
+fn await_first(replicas: &[Tidegate], weight: usize, begin: Instant) -> Duration {
+    let expected = format!("up ready {weight}%");
+    let mut turns = replicas.iter().cycle();
+    while let Some(replica) = turns.next()
+        && replica.ask_line("bench/row-0 canary") != expected
+    {
+        assert!(begin.elapsed() < WAKE_MAX, "no answer within {WAKE_MAX:?}");
+    }
+    begin.elapsed()
 }
 
 /// Asks each identity until it has the new answer.
@@ -108,13 +156,18 @@ impl Store {
         match self {
             Self::Folder(folder) => folder.put(path, value),
             Self::Consul(consul) => consul.kv_put(&format!("{PREFIX}/{path}"), value),
+            Self::Cluster(cluster) => cluster.client().kv_put(&format!("{PREFIX}/{path}"), value),
         }
     }
 
-    fn serve(&self) -> Tidegate {
+    fn serve(&self) -> Service {
         match self {
-            Self::Folder(folder) => Tidegate::start(&["--kv", &folder.kv()]),
-            Self::Consul(consul) => Tidegate::start_on(consul),
+            Self::Folder(folder) => Service::One(Tidegate::start(&["--kv", &folder.kv()]).into()),
+            Self::Consul(consul) => Service::One(Tidegate::start_on(consul).into()),
+            Self::Cluster(cluster) => {
+                let address = ("CONSUL_HTTP_ADDR".to_owned(), cluster.client().url());
+                Service::Three(Replicas::start(3, &["--kv", "consul"], &[address]))
+            }
         }
     }
 }

@@ -189,7 +189,11 @@ impl Inner {
         if before.is_some_and(same) {
             return;
         }
-        let snapshot = match Snapshot::build(listing) {
+        let built = before.map_or_else(
+            || Snapshot::build(listing),
+            |before| Snapshot::build_after(listing, (&before.listing, &before.snapshot)),
+        );
+        let snapshot = match built {
             Ok(snapshot) => Arc::new(snapshot),
             // The authority believes no listing without a sentinel.
             Err(error) => {

@@ -159,11 +159,21 @@ mod tests {
         fs::create_dir(folder.path().join("memory.new")).unwrap();
         assert!(disk.save(&memory(2)).is_err());
         assert_eq!(disk.load().unwrap().memory, Some(memory(1)));
-        fs::remove_dir(folder.path().join("memory.new")).unwrap();
-        // Nor does half a file: it would take the room of what still fits.
-        symlink("/dev/full", folder.path().join("memory.new")).unwrap();
-        assert!(disk.save(&memory(2)).is_err());
-        assert!(!folder.path().join("memory.new").is_symlink());
+    }
+
+    #[test]
+    fn a_link_that_somebody_put_there_is_neither_written_through_nor_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = disk(folder.path(), "gprd");
+        let elsewhere = folder.path().join("elsewhere");
+        fs::write(&elsewhere, "another program's").unwrap();
+        symlink(&elsewhere, folder.path().join("memory.new")).unwrap();
+        disk.save(&memory(1)).unwrap();
+        assert_eq!(fs::read(&elsewhere).unwrap(), b"another program's");
         assert_eq!(disk.load().unwrap().memory, Some(memory(1)));
+        fs::remove_file(folder.path().join(FILE)).unwrap();
+        symlink(&elsewhere, folder.path().join(FILE)).unwrap();
+        let error = disk.load().unwrap_err().to_string();
+        assert!(error.contains("no regular file"), "{error}");
     }
 }

@@ -1,6 +1,13 @@
 //! The HTTP client that everything that asks over HTTP begins with.
 
-use reqwest::{Client, ClientBuilder, Response, redirect, retry};
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context as _;
+use reqwest::{Certificate, Client, ClientBuilder, Response, redirect, retry};
+
+/// A certificate authority.
+pub type Authority = Certificate;
 
 /// A client that does what it is told: no proxy of the environment, no redirect, no repetition.
 pub fn builder() -> ClientBuilder {
@@ -16,10 +23,31 @@ pub fn builder() -> ClientBuilder {
         .referer(false)
 }
 
-/// The same for replicas, which speak plain HTTP: the system's authorities, which an image from
-/// scratch does not have, are not needed.
-pub fn to_replicas() -> ClientBuilder {
-    builder().tls_certs_only([])
+/// The same for plain HTTP: the system's authorities, which an image from scratch does not have,
+/// are not needed.
+pub fn plain() -> ClientBuilder {
+    to_replicas(Vec::new())
+}
+
+/// The same for replicas, which are known by these authorities alone where they speak TLS.
+pub fn to_replicas(authorities: Vec<Authority>) -> ClientBuilder {
+    builder().tls_certs_only(authorities)
+}
+
+/// Reads a PEM file of authorities.
+///
+/// # Errors
+/// When it cannot be read, or holds no certificate.
+pub fn authorities(file: &Path) -> anyhow::Result<Vec<Authority>> {
+    let place = || file.display().to_string();
+    let pem = fs::read(file).with_context(place)?;
+    let authorities = Certificate::from_pem_bundle(&pem).with_context(place)?;
+    anyhow::ensure!(
+        !authorities.is_empty(),
+        "{}: holds no PEM certificate",
+        place()
+    );
+    Ok(authorities)
 }
 
 /// Why a body did not come whole.

@@ -53,6 +53,7 @@ pub mod kv;
 pub mod metrics;
 pub mod peers;
 pub mod progress;
+pub mod secret_file;
 pub mod serve;
 pub mod store;
 pub mod telemetry;

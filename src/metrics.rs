@@ -45,7 +45,7 @@ pub struct Counts<const N: usize>([AtomicU64; N]);
 #[derive(Debug, Default)]
 pub struct WorkerCounters {
     answers: Counts<7>,
-    silent: Counts<4>,
+    silent: Counts<5>,
     /// From a whole request to its answer.
     pub latency: Latency,
     /// Failures of accept itself.
@@ -65,6 +65,8 @@ pub enum Silence {
     Gone,
     /// The peer did not take its answer.
     Stuck,
+    /// Its address is not one that is answered.
+    NotAllowed,
 }
 
 /// What the watcher counts.
@@ -118,7 +120,7 @@ const ANSWERS: [&str; 7] = [
     "unknown_directive",
     "unknown_request",
 ];
-const SILENCES: [&str; 4] = ["no_authority", "over_limit", "gone", "stuck"];
+const SILENCES: [&str; 5] = ["no_authority", "over_limit", "gone", "stuck", "not_allowed"];
 const SPANS: [&str; 3] = ["sent", "failed", "dropped"];
 const READS: [&str; 4] = ["ok", "denied", "unreachable", "bad_answer"];
 
@@ -159,6 +161,7 @@ impl WorkerCounters {
             Silence::OverLimit => 1,
             Silence::Gone => 2,
             Silence::Stuck => 3,
+            Silence::NotAllowed => 4,
         });
     }
 }

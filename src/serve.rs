@@ -1,5 +1,6 @@
 //! The service: binds, starts every part, and stops them in order.
 
+mod access;
 mod notify;
 mod peers;
 mod signals;
@@ -21,7 +22,6 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span, error, info, warn};
 
-use self::peers::SharedToken;
 use self::signals::{Order, Signals};
 use crate::agent::{self, Agent};
 use crate::beliefs::{Beliefs, Keep, Keeper};
@@ -33,7 +33,7 @@ use crate::domain::authority::{Authority, Times};
 use crate::domain::key::Prefix;
 use crate::domain::memory::Memory;
 use crate::fleet::{self, Fleet, FleetFile, Gatherer, Whole};
-use crate::http::{self, Pages};
+use crate::http::{self, Access, Pages};
 use crate::kv::source::Source;
 use crate::metrics::{Metrics, PeerCounters, Shown, SourceCounters};
 use crate::progress::Progress;
@@ -59,7 +59,7 @@ struct Bound {
 struct Parts {
     source: Arc<Source>,
     beliefs: Arc<Beliefs>,
-    peer_token: SharedToken,
+    access: Access,
     asker: JoinHandle<()>,
     watcher: JoinHandle<()>,
     pages: JoinHandle<io::Result<()>>,
@@ -119,6 +119,7 @@ fn bind(config: &Config, connections_max: usize) -> anyhow::Result<Bound> {
             AgentClose::Lazy => agent::Close::Lazy,
             AgentClose::Fin => agent::Close::Fin,
         },
+        allow: config.agent.allow.clone(),
         replica: config.slot.clone(),
     };
     // To its peers, a replica whose port refuses answers no poll: it opens first.
@@ -163,7 +164,8 @@ async fn serve(
                 Order::Reload => {
                     let read_anew = async {
                         reload(&parts.source, telemetry).await;
-                        peers::reload(config, reread(), &parts.peer_token, &parts.beliefs).await;
+                        access::reload(config, &parts.access);
+                        peers::reload(config, reread(), &parts.access.peers, &parts.beliefs).await;
                     };
                     read_anew.instrument(telemetry::reload()).await;
                 }
@@ -232,17 +234,17 @@ impl Parts {
         let watcher = watcher(config, times, &source, &beliefs, &counters);
         let watcher = watcher.run(tokens.rest.clone(), progress.of_the_watcher());
         let (fleet, kept) = fleet(config, &store, &bound.agent)?;
-        let peer_token = peers::token(config)?;
+        let access = access::read(config)?;
         let peer_counters = Arc::new(PeerCounters::new(peers::slots(config)));
         let identity = Arc::new(peers::identity(config));
         let asker = peers::asker(
             config,
             Arc::clone(&identity),
             Arc::clone(&beliefs),
-            Arc::clone(&peer_token),
+            Arc::clone(&access.peers),
             Arc::clone(&peer_counters),
         )?;
-        let others = peers::gatherer(config, Arc::clone(&identity), Arc::clone(&peer_token))?;
+        let others = peers::gatherer(config, Arc::clone(&identity), Arc::clone(&access.peers))?;
         let others = Arc::new(others);
         let whole = Arc::new(Whole::new(Arc::clone(&fleet), Arc::clone(&others)));
         let delivery = delivery(config, &store, &fleet, &others, changes);
@@ -266,7 +268,7 @@ impl Parts {
             whole,
             replica: config.slot.clone(),
             identity,
-            peer_token: Arc::clone(&peer_token),
+            access: access.clone(),
             stopping: tokens.stopping.clone(),
         };
         let port = bound.http.try_clone()?;
@@ -279,7 +281,7 @@ impl Parts {
             .context("the agent's threads cannot be started")?;
         Ok(Self {
             beliefs,
-            peer_token,
+            access,
             asker: tokio::spawn(asker.run(tokens.rest.clone())),
             watcher: tokio::spawn(watcher),
             token: tokio::spawn(token::look(Arc::clone(&source), tokens.rest.clone())),

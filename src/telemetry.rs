@@ -63,7 +63,7 @@ impl Telemetry {
         let traces = Traces::open(whose, Arc::clone(&counters));
         let opened = traces.as_ref().ok().and_then(Option::as_ref);
         let spans = opened.map(|opened| layer(opened.tracer()));
-        let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+        let lines = tracing_subscriber::fmt::layer().with_writer(lines::Lines);
         let lines: Box<dyn Layer<Registry> + Send + Sync> = match config.log.format {
             LogFormat::Text => lines.with_ansi(false).with_filter(filter).boxed(),
             LogFormat::Json => lines.json().flatten_event(true).with_filter(filter).boxed(),
@@ -185,5 +185,6 @@ fn filter(level: &str) -> anyhow::Result<EnvFilter> {
     Ok(filter.add_directive(spans.parse()?))
 }
 
+mod lines;
 mod spans;
 mod traces;

@@ -1,9 +1,11 @@
 //! The smallest responder that is right: epoll, one thread, one answer for all.
 
 use std::collections::{HashMap, VecDeque};
+use std::io::{BufRead as _, BufReader};
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{Timespec, epoll};
@@ -14,6 +16,8 @@ const ANSWER: &[u8] = b"up ready 100% # i=1790000000000 r=a\n";
 const RING: usize = 2_048;
 const HELD: Duration = Duration::from_millis(20);
 const LISTENER: u64 = u64::MAX;
+/// Set for the process that is a yardstick.
+const YARDSTICK: &str = "TIDEGATE_BENCH_YARDSTICK";
 
 /// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +29,9 @@ pub(crate) enum Manner {
     /// The answer; its end is the peer's to make.
     Lazy,
 }
+
+/// A yardstick's process, ended with this.
+pub(crate) struct Running(Child);
 
 impl Manner {
     pub(crate) const ALL: [Self; 3] = [Self::AcceptAndClose, Self::Plain, Self::Lazy];
@@ -47,7 +54,7 @@ struct Yardstick {
 }
 
 /// Prints its port, and answers until the process is ended.
-pub(crate) fn serve(manner: Manner, lines: Vec<Vec<u8>>) -> ! {
+fn serve(manner: Manner, lines: Vec<Vec<u8>>) -> ! {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
     listen(&listener, 65_535).expect("it listens");
     listener.set_nonblocking(true).expect("a socket can be");
@@ -131,5 +138,45 @@ impl Yardstick {
             }
             self.held.push_back((socket, Instant::now()));
         }
+    }
+}
+
+/// Answers for ever when this process was started as a yardstick.
+pub(crate) fn serve_if_asked(lines: impl FnOnce() -> Vec<Vec<u8>>) {
+    if let Ok(name) = std::env::var(YARDSTICK) {
+        let manner = Manner::ALL.into_iter().find(|manner| manner.name() == name);
+        serve(manner.expect("one of the manners"), lines());
+    }
+}
+
+impl Running {
+    /// Starts this program again as a yardstick; gives its address.
+    pub(crate) fn start(manner: Manner) -> (Self, SocketAddr) {
+        let program = std::env::current_exe().expect("a program knows itself");
+        let mut child = Command::new(program)
+            .env(YARDSTICK, manner.name())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it can be started again");
+        let mut line = String::new();
+        let output = child.stdout.take().expect("it is piped");
+        BufReader::new(output)
+            .read_line(&mut line)
+            .expect("it prints its address");
+        let address = line.trim().parse().expect("it is an address");
+        (Self(child), address)
+    }
+
+    /// Its process id.
+    pub(crate) fn process(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }

@@ -20,7 +20,7 @@ use crate::fleet::Spot;
 
 /// The most identities that a worker remembers. Beyond it the cache starts anew: the fleet of a
 /// large site has some ten thousand rows, and a stranger who asks for others costs time only.
-const IDENTITIES_MAX: usize = 65_536;
+const IDENTITIES_MAX: usize = 32_768;
 
 /// The most bytes of identities that a worker remembers: a stranger may write lines of a thousand
 /// bytes, HAProxy's have a hundred.

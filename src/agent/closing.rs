@@ -18,9 +18,12 @@ use crate::domain::authority::Moment;
 
 /// How long after its answer a connection is looked at. HAProxy needs a millisecond, and a round
 /// trip.
-pub(super) const FIRST_LOOK: Duration = Duration::from_millis(20);
+const FIRST_LOOK: Duration = Duration::from_millis(2);
+/// How long a connection waits besides until enough others are due to fill a system call. So a busy
+/// worker holds few: with more, each close finds a socket that the processor's cache has lost.
+const GATHER: Duration = Duration::from_millis(18);
 /// The time between further looks.
-const NEXT_LOOK: Duration = Duration::from_millis(100);
+const NEXT_LOOK: Duration = Duration::from_millis(20);
 /// How many are looked at in one system call.
 const LOOKED_AT_ONCE: usize = 64;
 
@@ -89,9 +92,29 @@ impl Closing {
     pub(super) fn look(&mut self, now: Moment) {
         for look in [Look::First, Look::Further] {
             // Whoever stays is due later.
-            while let count @ 1.. = due(self.queue(look), now) {
+            while let count @ 1.. = self.due(look, now) {
                 self.look_at(look, count, now);
             }
+        }
+    }
+
+    /// How many at the front are to be looked at, up to as many as are in one call.
+    fn due(&mut self, look: Look, now: Moment) -> usize {
+        let queue = self.queue(look);
+        let Some(oldest) = queue.front() else {
+            return 0;
+        };
+        let gathers = match look {
+            Look::First => now < Moment(oldest.next_look.0 + GATHER),
+            Look::Further => false,
+        };
+        let first = queue.iter().take(LOOKED_AT_ONCE);
+        let due = first.take_while(|answered| answered.next_look <= now);
+        let due = due.count();
+        if gathers && due < LOOKED_AT_ONCE {
+            0
+        } else {
+            due
         }
     }
 
@@ -134,14 +157,6 @@ enum End {
     /// There is something to read: more bytes, or the peer's end.
     Perhaps,
     NotYet,
-}
-
-/// How many at the front are due, up to as many as are looked at in one call.
-fn due(queue: &VecDeque<Answered>, now: Moment) -> usize {
-    let first = queue.iter().take(LOOKED_AT_ONCE);
-    first
-        .take_while(|answered| answered.next_look <= now)
-        .count()
 }
 
 /// Asks the kernel about the first `count` of a queue, which is 1 to [`LOOKED_AT_ONCE`].

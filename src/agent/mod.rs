@@ -28,6 +28,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::domain::name::Name;
+use crate::domain::network::Networks;
 use crate::fleet::Tally;
 use crate::metrics::WorkerCounters;
 use crate::progress::Progress;
@@ -56,6 +57,8 @@ pub struct Settings {
     pub connections_max: usize,
     /// How an answered connection ends.
     pub close: Close,
+    /// Who is answered; everybody else is closed without a byte.
+    pub allow: Networks,
     /// The replica's name in answers.
     pub replica: Name,
 }
@@ -88,6 +91,7 @@ struct Shared {
     connections_max: usize,
     workers: usize,
     close: Close,
+    allow: Networks,
     stop: CancellationToken,
 }
 
@@ -151,6 +155,7 @@ impl Agent {
             connections_max: self.settings.connections_max,
             workers: self.settings.workers,
             close: self.settings.close,
+            allow: self.settings.allow,
             stop,
         });
         let counts = self.counters.into_iter().zip(self.tallies);

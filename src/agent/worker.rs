@@ -26,6 +26,7 @@ use super::socket::{Buffer, Read, read, write};
 use super::{Close, FINISH_TIME_MAX, Shared};
 use crate::clock;
 use crate::domain::authority::Moment;
+use crate::domain::network::Networks;
 use crate::domain::request::{REQUEST_BYTES_MAX, line_length};
 use crate::fleet::Tally;
 use crate::metrics::{Silence, WorkerCounters};
@@ -42,7 +43,7 @@ const TICK: Duration = Duration::from_millis(10);
 /// How often a worker shows a sign of life.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// The most answered connections that a worker holds on to: 20 ms of 100,000 polls a second.
+/// The most answered connections that a worker holds on to.
 const CLOSING_MAX: usize = 2_048;
 
 /// How many answered connections are closed at once when there are no descriptors left.
@@ -55,6 +56,7 @@ struct Worker {
     late: Late,
     closing: Closing,
     close: Close,
+    allow: Networks,
     buffer: Buffer,
 }
 
@@ -178,6 +180,7 @@ impl Worker {
         let held = shared.connections_max / shared.workers.max(1) / 2;
         Ok(Self {
             close: shared.close,
+            allow: shared.allow.clone(),
             late: Late::new()?,
             closing: Closing::new(held.min(CLOSING_MAX)),
             places: Places::new(Arc::clone(&shared), Arc::clone(&counters)),
@@ -218,6 +221,9 @@ impl Worker {
 
     /// Answers a new connection, or has it wait for its line.
     fn take(&mut self, socket: OwnedFd, source: IpAddr, round: &Round) {
+        if !self.allow.admit(source) {
+            return self.desk.silent(Silence::NotAllowed);
+        }
         // Who has his answer makes room for who has none.
         if !self.places.take(self.open()) && !self.take_place_of_the_oldest() {
             return self.desk.silent(Silence::OverLimit);

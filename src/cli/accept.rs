@@ -50,7 +50,7 @@ pub(super) struct Accept {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
     wait: Duration,
     /// How to print what would change.
-    #[arg(long, value_enum, default_value_t = Output::Table)]
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Output::Table)]
     output: Output,
     #[command(flatten)]
     author: AuthorArgs,
@@ -73,7 +73,7 @@ impl Accept {
             return Err(Failure::new(Exit::Usage, NO_TERMINAL));
         }
         let config = self.config.load_for_command(flags)?;
-        let replicas = self.replicas.replicas(|| Ok(config.clone()))?;
+        let replicas = self.replicas.replicas(&config)?;
         let context = Context::new(&config)?;
         let hearing = Heard::of(&replicas, &context.prefix);
         let mut heard = context

@@ -142,7 +142,7 @@ async fn post(receiver: &Receiver, body: String) -> Result<(), String> {
         http_client::builder()
     } else {
         // The system's authorities are not needed: an image from scratch has none.
-        http_client::to_replicas()
+        http_client::plain()
     };
     let client = builder.build().map_err(|error| root_cause(&error))?;
     let mut request = client.post(url).header(CONTENT_TYPE, "application/json");

@@ -2,7 +2,8 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 
-use super::{Exit, Failure};
+use super::{Exit, Failure, LAYOUT};
+use crate::domain::plain::printable;
 
 /// The longest answer to a question.
 const ANSWER_BYTES_MAX: u64 = 1_024;
@@ -20,8 +21,14 @@ pub(super) fn has_terminal() -> bool {
 pub(super) fn tell(text: &str) {
     let mut stderr = io::stderr().lock();
     let _ = stderr
-        .write_all(text.as_bytes())
+        .write_all(printable(text, &LAYOUT).as_bytes())
         .and_then(|()| stderr.flush());
+}
+
+/// Writes a line over the one that was written so before.
+pub(super) fn tell_over(line: &str) {
+    let mut stderr = io::stderr().lock();
+    let _ = write!(stderr, "\r\x1b[K{}", printable(line, &[])).and_then(|()| stderr.flush());
 }
 
 /// Asks, and reads one line.

@@ -21,7 +21,7 @@ pub(super) struct Compare {
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = span)]
     max_age: Duration,
     /// How to print it.
-    #[arg(long, value_enum, default_value_t = Output::Table)]
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Output::Table)]
     output: Output,
     #[command(flatten)]
     look: LookArgs,

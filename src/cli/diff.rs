@@ -21,7 +21,7 @@ pub(super) struct Diff {
     #[arg(value_name = "SELECTOR | ID | ID..ID")]
     what: Vec<String>,
     /// How to print it.
-    #[arg(long, value_enum, default_value_t = Output::Table)]
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Output::Table)]
     output: Output,
     #[command(flatten)]
     look: LookArgs,

@@ -21,7 +21,7 @@ pub(super) struct Explain {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     source: String,
     /// How to print it.
-    #[arg(long, value_enum, default_value_t = Output::Table)]
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Output::Table)]
     output: Output,
     #[command(flatten)]
     config: ConfigArgs,

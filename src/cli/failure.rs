@@ -2,7 +2,9 @@
 
 use std::fmt;
 
+use super::LAYOUT;
 use crate::config::ConfigErrors;
+use crate::domain::plain::printable;
 use crate::kv::KvError;
 
 /// Exit codes: part of the interface for scripts.
@@ -90,6 +92,6 @@ impl std::error::Error for Failure {}
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&printable(&self.text, &LAYOUT))
     }
 }

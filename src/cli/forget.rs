@@ -4,7 +4,7 @@ use clap::Args;
 use serde::Deserialize;
 
 use super::context::{ConfigArgs, runtime};
-use super::replica::{Replica, named_or, of_this_machine};
+use super::replica::{Replica, named, of_this_machine, replicas};
 use super::{Exit, Failure, print};
 use crate::config::Flags;
 use crate::domain::name::Name;
@@ -43,8 +43,12 @@ impl Forget {
         let node = Name::parse(&self.node)
             .map_err(|error| usage(format!("{:?} is no node: {error}", self.node)))?;
         // The others forget at the word of a peer, not of a command on another machine.
-        let configured = || Ok(vec![of_this_machine(&self.config.load_for_command(flags)?)]);
-        let replicas = named_or(&self.replicas, configured)?;
+        let replicas = if self.replicas.is_empty() {
+            let config = self.config.load_for_command(flags)?;
+            replicas(vec![of_this_machine(&config)], &config.http.access)?
+        } else {
+            named(&self.replicas, &self.config.replica_access(flags)?)?
+        };
         let runtime = runtime()?;
         let (mut rows, mut failed) = (0, Vec::new());
         for replica in &replicas {

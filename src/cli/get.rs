@@ -1,9 +1,8 @@
 //! `tidegate get`.
 
-use std::io::Write as _;
-
 use clap::Args;
 
+use super::ask::tell;
 use super::look::LookArgs;
 use super::output::{Output, json};
 use super::selector::{self, SelectorArgs};
@@ -18,7 +17,7 @@ pub(super) struct Get {
     #[command(flatten)]
     selector: SelectorArgs,
     /// How to print it.
-    #[arg(long, value_enum, default_value_t = Output::Table)]
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Output::Table)]
     output: Output,
     #[command(flatten)]
     look: LookArgs,
@@ -49,6 +48,5 @@ fn remark(view: &View) {
     for missing in &view.missing {
         text += &format!("missing: {}: {}\n", missing.what, missing.why);
     }
-    // Nobody is left to tell when standard error is gone.
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    tell(&text);
 }

@@ -33,7 +33,7 @@ pub(super) struct History {
     #[arg(long, value_name = "NUMBER", default_value_t = SHOWN)]
     limit: usize,
     /// How to print it.
-    #[arg(long, value_enum, default_value_t = Output::Table)]
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Output::Table)]
     output: Output,
     #[command(flatten)]
     config: ConfigArgs,
@@ -144,7 +144,10 @@ impl Records {
         for (path, entry) in &listing.entries {
             match Record::parse(&entry.value) {
                 Ok(record) => records.push(record),
-                Err(error) => unreadable.push(format!("{}: {error}", context.history.key(path))),
+                Err(error) => {
+                    let key = context.history.key(path);
+                    unreadable.push(format!("{}: {error}", key.escape_debug()));
+                }
             }
         }
         records.sort_by(|a, b| a.id.cmp(&b.id));

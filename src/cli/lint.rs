@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Deserialize;
 
-use super::context::runtime;
+use super::context::{ConfigArgs, runtime};
 use super::output::{Output, json};
-use super::replica::named_or;
+use super::replica::named;
 use super::{Exit, Failure, print};
+use crate::config::Flags;
 use crate::domain::columns::aligned;
 use crate::domain::haproxy::lint::{ALL, Evidence, Readings, Report, Rule, Running, Severity};
 use crate::domain::haproxy::reading::Setting;
@@ -18,13 +19,13 @@ use crate::domain::name::Name;
 use crate::haproxy::files;
 use crate::haproxy::socket::StatsAddress;
 
-/// What `HAProxy` calls the variable that holds its node's name.
+/// What HAProxy calls the variable that holds its node's name.
 pub(super) const LOCAL_PEER: &str = "HAPROXY_LOCALPEER";
 
 /// What the node is called where nobody says it.
 pub(super) const NODE_DEFAULT: &str = "this-node";
 
-/// Judge `HAProxy`'s files for agent checks.
+/// Judge HAProxy's files for agent checks.
 #[derive(Debug, Args)]
 pub(super) struct Lint {
     /// The files and folders of one node, in the order of its `-f`.
@@ -35,11 +36,13 @@ pub(super) struct Lint {
     /// The node's name, which is also the variable `HAPROXY_LOCALPEER` (haproxy -L).
     #[arg(long, value_name = "NAME", default_value = NODE_DEFAULT)]
     node: String,
-    /// Compare with what a running `HAProxy` has: its stats socket, `unix:/PATH` or
+    /// Compare with what a running HAProxy has: its stats socket, `unix:/PATH` or
     /// `HOST:PORT`.
     #[arg(long, value_name = "ADDRESS", value_parser = StatsAddress::parse)]
     running: Option<StatsAddress>,
-    /// Ask a replica which servers of --node poll: its HTTP listener, http://HOST:PORT.
+    /// Ask a replica which servers of --node poll: its HTTP listener, http://HOST:PORT or
+    /// https://HOST:PORT. It is shown what `TIDEGATE_HTTP_TOKEN_FILE` holds, and known by
+    /// `TIDEGATE_HTTP_CA_FILE`.
     #[arg(long, value_name = "URL", requires = "node")]
     replica: Option<String>,
     /// Show notes too.
@@ -49,7 +52,7 @@ pub(super) struct Lint {
     #[arg(long)]
     strict: bool,
     /// How to print it.
-    #[arg(long, value_enum, default_value_t = Output::Table)]
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Output::Table)]
     output: Output,
     /// Print all rules.
     #[arg(long, conflicts_with = "files")]
@@ -62,10 +65,10 @@ pub(super) struct Lint {
 /// What files are read with.
 #[derive(Debug, Args)]
 pub(super) struct ReadingArgs {
-    /// `HAProxy`'s version: conditions that ask for it are judged, and what it lacks is found.
+    /// HAProxy's version: conditions that ask for it are judged, and what it lacks is found.
     #[arg(long, value_name = "VERSION")]
     haproxy_version: Option<Version>,
-    /// A variable that `HAProxy` is started with; more than once for more than one. Those of this
+    /// A variable that HAProxy is started with; more than once for more than one. Those of this
     /// process do not count.
     #[arg(long = "variable", value_name = "NAME=VALUE", value_parser = variable)]
     variables: Vec<(String, String)>,
@@ -132,7 +135,9 @@ impl Lint {
         let node = Name::parse(&self.node)
             .map_err(|error| Failure::new(Exit::Usage, format!("--node: {error}")))?;
         let failed = |why: String| Failure::new(Exit::Failed, format!("{url}: {why}"));
-        let replicas = named_or(&[url.to_owned()], || Ok(Vec::new()))?;
+        // It takes no file of settings: variables are enough for one question.
+        let access = ConfigArgs { config: None }.replica_access(&Flags::default())?;
+        let replicas = named(&[url.to_owned()], &access)?;
         let mut polling = BTreeSet::new();
         let runtime = runtime()?;
         for replica in &replicas {

@@ -31,6 +31,7 @@ mod selector;
 mod serve;
 mod set;
 mod status;
+mod terminal;
 mod undo;
 mod write;
 
@@ -43,9 +44,10 @@ pub use failure::{Exit, Failure};
 
 use self::context::Context;
 use crate::config::Flags;
+use crate::domain::plain::printable;
 use crate::telemetry::CommandTrace;
 
-/// Desired state of an `HAProxy` fleet: served to agent checks, and written.
+/// Desired state of an HAProxy fleet: served to agent checks, and written.
 #[derive(Debug, Parser)]
 #[command(
     name = "tidegate",
@@ -64,19 +66,23 @@ struct Cli {
 enum Command {
     /// Run the service: watch the KV, answer agent checks.
     Serve(serve::Serve),
-    /// Set up a new environment: write its sentinel `_meta`, and `canary-state` ready.
+    /// Set up a new environment, once: write its sentinel `_meta`, and `canary-state` ready.
     Init(init::Init),
     /// Say what a request line is answered, and why.
     Explain(explain::Explain),
     /// Check a configuration file, with flags and variables as `serve` would take them.
     CheckConfig(check_config::CheckConfig),
-    /// Set the state of the canary group.
+    /// Set the state of the canary group; without a state, show it.
+    #[command(after_help = CHANGES)]
     Canary(canary::Canary),
     /// Set the state of servers: each gets an override that counts before its groups.
+    #[command(after_help = CHANGES)]
     Set(set::Set),
     /// Clear server overrides: the servers follow their groups again.
+    #[command(after_help = CHANGES)]
     Clear(clear::Clear),
     /// Put back what stood before a change, unless somebody has changed the same keys since.
+    #[command(after_help = CHANGES)]
     Undo(undo::Undo),
     /// Show who changed what, when, and why.
     History(history::History),
@@ -125,23 +131,24 @@ enum Command {
     /// and those whose servers are all canary ones. No ends with 4.
     Gate(precheck::Gate),
     /// Believe a store whose history went back, after showing what that changes: writes a new epoch.
+    #[command(after_help = ACCEPT)]
     Accept(accept::Accept),
     /// Forget a node that was taken away: the fleet view shows it no longer.
     Forget(forget::Forget),
-    /// Judge `HAProxy`'s files for agent checks.
+    /// Judge HAProxy's files for agent checks.
     ///
-    /// It says what is wrong where, why, and how to mend it. Whether `HAProxy` accepts the files,
+    /// It says what is wrong where, why, and how to mend it. Whether HAProxy accepts the files,
     /// `haproxy -c` says. A comment `# tidegate: allow RULE REASON` at the end of a line or above it
     /// allows a rule for that line, at the head of a section for the section. A condition (.if) that
     /// cannot be judged here is taken both ways. Errors end with 10, files that cannot be had with 1.
     Lint(lint::Lint),
-    /// Put the agent checks into `HAProxy`'s files, change them, or take them out.
+    /// Put the agent checks into HAProxy's files, change them, or take them out.
     ///
     /// Everything else stays byte for byte: words are put in behind those of a line, and what was
     /// rendered leaves with --mode off as it came. A file that asks already is changed, not doubled.
     /// The servers of the canary get `disabled` with --mode on, so that none of them serves between a
     /// start and its first check; `global` gets max-spread-checks and spread-checks. With --mode
-    /// shadow `HAProxy` shows what it is told and does not follow it: nothing else is changed then.
+    /// shadow HAProxy shows what it is told and does not follow it: nothing else is changed then.
     ///
     /// The result is judged by lint; what it would refuse is not printed (3). One file is printed,
     /// several are written to --output-dir, where no file is overwritten.
@@ -154,7 +161,17 @@ enum Command {
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage, or nothing matched; \
     3 refused; 4 a precheck or the gate says no; 5 somebody else wrote meanwhile; 6 the store is out of reach; \
-    7 written, and not applied in time; 10 differences were found.";
+    7 written, and not applied in time; 10 differences were found.\n\n\
+    Begin with `tidegate status --env NAME`; by task: docs/operate.md.";
+
+/// What a newcomer has to know of the commands that change directives.
+const CHANGES: &str = "It shows the plan first; a rail of the key `settings` may refuse it (exit code \
+    3), and names the flag that overrides it. It prints the id for `tidegate undo`. Meanwhile and \
+    afterwards: `tidegate status`.";
+
+const ACCEPT: &str = "For when Consul was restored from a backup, or wiped and written anew: replicas \
+    that saw the newer history answer nothing until a person says that the older one is meant. Name \
+    all replicas, or have all of them in the configuration.";
 
 /// The settings that the commands other than `serve` take as flags.
 const STORE_FLAGS: [&str; 5] = [
@@ -165,8 +182,8 @@ const STORE_FLAGS: [&str; 5] = [
     "consul.bearer_token_file",
 ];
 
-/// The settings that say where this machine's replica is.
-const REPLICA_FLAGS: [&str; 2] = [environment::ENVIRONMENT, "http.listen"];
+/// The settings that say where this machine's replica is, and what replicas are shown.
+const REPLICA_FLAGS: [&str; 3] = ["http.listen", "http.token_file", "http.ca_file"];
 
 /// How the settings begin that say where HAProxy's own word comes from.
 const OBSERVE: &str = "observe.";
@@ -252,7 +269,8 @@ fn command() -> clap::Command {
     for name in ["init", "explain", "history"] {
         command = command.mut_subcommand(name, |c| with_flags(c, of_the_store));
     }
-    let of_both = |key: &str| of_the_store(key) || key == "http.listen";
+    let of_a_replica = |key: &str| REPLICA_FLAGS.contains(&key);
+    let of_both = |key: &str| of_the_store(key) || of_a_replica(key);
     command = command.mut_subcommand("accept", |c| with_flags(c, of_both));
     let of_a_look = |key: &str| of_both(key) || key.starts_with(OBSERVE);
     for name in LOOKING {
@@ -268,8 +286,8 @@ fn command() -> clap::Command {
         }
         deploy
     });
-    let of_a_replica = |key: &str| REPLICA_FLAGS.contains(&key);
-    command.mut_subcommand("forget", |c| with_flags(c, of_a_replica))
+    let of_forget = |key: &str| of_a_replica(key) || key == environment::ENVIRONMENT;
+    command.mut_subcommand("forget", |c| with_flags(c, of_forget))
 }
 
 /// A command with the flags of these settings. All of them name an environment.
@@ -289,9 +307,13 @@ fn flags(matches: &ArgMatches) -> Flags {
     environment::named_in(matches, Flags::from_matches(matches))
 }
 
+/// The control characters of this program's own texts. All others are somebody else's, and would
+/// steer the terminal.
+const LAYOUT: [char; 2] = ['\n', '\t'];
+
 /// Writes to standard output. A reader that has gone is no error.
 fn print(text: &str) -> Result<(), Failure> {
-    print_bytes(text.as_bytes())
+    print_bytes(printable(text, &LAYOUT).as_bytes())
 }
 
 fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {

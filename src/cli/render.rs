@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::ask::tell;
 use super::lint::{NODE_DEFAULT, ReadingArgs};
 use super::status::span;
 use super::{Exit, Failure, print, print_bytes};
@@ -26,7 +27,7 @@ const INTER_MAX: Duration = Duration::from_hours(24);
 /// The permissions of a file that is being written: a configuration may hold passwords.
 const PERMISSIONS: u32 = 0o600;
 
-/// Put the agent checks into `HAProxy`'s files, change them, or take them out.
+/// Put the agent checks into HAProxy's files, change them, or take them out.
 #[derive(Debug, Args)]
 pub(super) struct Render {
     /// The files and folders of one node, in the order of its `-f`.
@@ -41,14 +42,14 @@ pub(super) struct Render {
         requires = "agent"
     )]
     rows: Vec<ServerId>,
-    /// Whether `HAProxy` asks: not at all, without following, or following what it is told.
+    /// Whether HAProxy asks: not at all, without following, or following what it is told.
     #[arg(long, value_enum, required_unless_present_any = ["backends", "rows"])]
     mode: Option<ModeName>,
     /// Only the servers of this backend, with a mode of their own where one is given; more than once
     /// for more than one.
     #[arg(long = "backend", value_name = "BACKEND[=MODE]", value_parser = backend)]
     backends: Vec<(String, Option<ModeName>)>,
-    /// Whom `HAProxy` asks: the address of Tidegate's balancer. Needed where a server asks nobody
+    /// Whom HAProxy asks: the address of Tidegate's balancer. Needed where a server asks nobody
     /// yet.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = agent)]
     agent: Option<SocketAddr>,
@@ -169,8 +170,7 @@ impl Render {
         let remarks = &rendered.remarks;
         let mut text: String = remarks.iter().map(|remark| format!("{remark}\n")).collect();
         text.extend(rendered.findings.iter().map(Finding::to_string));
-        // Nobody is left to tell when standard error is gone.
-        let _ = io::stderr().write_all(text.as_bytes());
+        tell(&text);
         if self.strict && !text.is_empty() {
             return Err(Failure::differs());
         }
@@ -260,7 +260,7 @@ fn backend(text: &str) -> Result<(String, Option<ModeName>), String> {
     Ok((name.to_owned(), Some(ModeName::from_str(mode, false)?)))
 }
 
-/// A host name would be resolved once, when `HAProxy` starts, and never again.
+/// A host name would be resolved once, when HAProxy starts, and never again.
 fn agent(text: &str) -> Result<SocketAddr, String> {
     let address: Option<SocketAddr> = text.parse().ok();
     // HAProxy takes no address with a scope (fe80::1%2).

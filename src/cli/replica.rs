@@ -1,6 +1,7 @@
 //! Asking running replicas over their HTTP listeners.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -8,8 +9,10 @@ use reqwest::{Client, Method};
 
 use super::{Exit, Failure};
 use crate::causes::root_cause;
-use crate::config::{Config, replica_url};
+use crate::config::{Config, ReplicaAccess, is_encrypted, replica_url};
+use crate::domain::token::Token;
 use crate::http_client::{self, BodyError};
+use crate::secret_file;
 
 /// How long a replica may take for a whole answer: it answers from memory, and a listing of 10,000
 /// keys is 4 MB.
@@ -22,7 +25,8 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// Which replicas are asked.
 #[derive(Debug, Args)]
 pub(super) struct ReplicaArgs {
-    /// The HTTP listener of a replica, http://HOST:PORT; more than once for more than one.
+    /// The HTTP listener of a replica, http://HOST:PORT or https://HOST:PORT; more than once for
+    /// more than one.
     /// [default: all peers of the configuration, or where its own replica listens]
     #[arg(long = "replica", value_name = "URL")]
     urls: Vec<String>,
@@ -31,37 +35,59 @@ pub(super) struct ReplicaArgs {
 /// A replica's HTTP listener.
 #[derive(Debug, Clone)]
 pub(super) struct Replica {
-    /// `http://host:port`.
+    /// `http://host:port` or `https://host:port`.
     pub(super) url: String,
     client: Client,
+    /// What it is shown.
+    token: Option<Arc<Token>>,
 }
 
 impl ReplicaArgs {
-    /// The replicas to ask, at least one. The configuration is not needed when they are named.
-    pub(super) fn replicas(
-        &self,
-        config: impl FnOnce() -> Result<Config, Failure>,
-    ) -> Result<Vec<Replica>, Failure> {
-        named_or(&self.urls, || Ok(configured(&config()?)))
+    /// The replicas to ask, at least one.
+    pub(super) fn replicas(&self, config: &Config) -> Result<Vec<Replica>, Failure> {
+        if self.urls.is_empty() {
+            return replicas(configured(config), &config.http.access);
+        }
+        named(&self.urls, &config.http.access)
     }
 }
 
-/// The replicas at these URLs; if there are none, at those of `otherwise`.
-pub(super) fn named_or(
-    urls: &[String],
-    otherwise: impl FnOnce() -> Result<Vec<String>, Failure>,
-) -> Result<Vec<Replica>, Failure> {
-    let client = client()?;
+/// The replicas at these URLs of the command line.
+pub(super) fn named(urls: &[String], access: &ReplicaAccess) -> Result<Vec<Replica>, Failure> {
     let given = urls.iter().map(|url| {
         replica_url(url).map_err(|text| Failure::new(Exit::Usage, format!("--replica: {text}")))
     });
-    let mut urls = given.collect::<Result<Vec<_>, _>>()?;
-    if urls.is_empty() {
-        urls = otherwise()?;
-    }
+    replicas(given.collect::<Result<_, _>>()?, access)
+}
+
+/// The replicas at these URLs, shown what the settings say, and known by it.
+pub(super) fn replicas(urls: Vec<String>, access: &ReplicaAccess) -> Result<Vec<Replica>, Failure> {
+    let unusable =
+        |key: &str, error: &anyhow::Error| Failure::new(Exit::Usage, format!("{key}: {error:#}"));
+    let token = access.token_file.as_deref().map(secret_file::token);
+    let token = token.transpose();
+    let token = token.map_err(|error| unusable("http.token_file", &error))?;
+    let token = token.map(Arc::new);
+    let authorities = match &access.ca_file {
+        Some(file) => http_client::authorities(file),
+        None if urls.iter().any(|url| is_encrypted(url)) => Err(anyhow::anyhow!(
+            "required for replicas at https://; give --http-ca-file or TIDEGATE_HTTP_CA_FILE"
+        )),
+        None => Ok(Vec::new()),
+    };
+    // A client of its own: the store's one follows Consul's variables, which say nothing about
+    // replicas.
+    let client =
+        http_client::to_replicas(authorities.map_err(|error| unusable("http.ca_file", &error))?);
+    let client = client
+        .connect_timeout(CONNECT_TIME_MAX)
+        .timeout(ANSWER_TIME_MAX)
+        .build()
+        .map_err(|error| Failure::new(Exit::Failed, format!("the HTTP client: {error}")))?;
     let replica = |url| Replica {
         url,
         client: client.clone(),
+        token: token.clone(),
     };
     Ok(urls.into_iter().map(replica).collect())
 }
@@ -91,7 +117,10 @@ impl Replica {
             }
         };
         let url = format!("{}{path}", self.url);
-        let request = self.client.request(method, url);
+        let mut request = self.client.request(method, url);
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token.expose());
+        }
         let mut answer = request.send().await.map_err(failed)?;
         let status = answer.status();
         let body = http_client::body(&mut answer, ANSWER_BYTES_MAX).await;
@@ -105,16 +134,6 @@ impl Replica {
         }
         Ok(body)
     }
-}
-
-/// A client of its own: the store's one follows Consul's variables, which say nothing about
-/// replicas.
-fn client() -> Result<Client, Failure> {
-    let client = http_client::to_replicas()
-        .connect_timeout(CONNECT_TIME_MAX)
-        .timeout(ANSWER_TIME_MAX)
-        .build();
-    client.map_err(|error| Failure::new(Exit::Failed, format!("the HTTP client: {error}")))
 }
 
 /// All peers, or the replica of this machine.

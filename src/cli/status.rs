@@ -1,5 +1,6 @@
 //! `tidegate status`.
 
+mod picture;
 mod watch;
 
 use std::time::Duration;
@@ -13,16 +14,18 @@ use super::{Exit, Failure, print};
 use crate::config::Flags;
 use crate::domain::view::{View, chatops};
 
-/// Show what is desired, what was served, and what `HAProxy` has.
+/// Show what is desired, what was served, and what HAProxy has.
 #[derive(Debug, Args)]
 pub(super) struct Status {
     #[command(flatten)]
     selector: SelectorArgs,
     /// How to print it; chatops is the canary's block for chat.
-    #[arg(long, value_enum, default_value_t = Output::Table)]
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Output::Table)]
     output: Output,
-    /// Look again and again, each TIME (2s unless given): a terminal is redrawn, otherwise each
-    /// change is a line.
+    /// Look again and again, each TIME (2s unless given), until Ctrl-C. A terminal is drawn anew
+    /// with what the status page shows, a ramp as a bar; elsewhere (and where TERM is dumb) the
+    /// first look is written whole and then a line for each change. As JSON each look that differs
+    /// is a line.
     #[arg(
         long,
         value_name = "TIME",
@@ -43,7 +46,7 @@ enum Output {
     Chatops,
 }
 
-/// How often one may look: each look asks the store, the replicas and `HAProxy`.
+/// How often one may look: each look asks the store, the replicas and HAProxy.
 const INTERVAL_MIN: Duration = Duration::from_secs(1);
 
 impl Status {

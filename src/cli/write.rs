@@ -54,6 +54,9 @@ pub(super) struct AuthorArgs {
     by: Option<String>,
 }
 
+/// The heading of the flags that override a refusal, in the help.
+const PAST_A_RAIL: &str = "Past a refusal";
+
 /// What every command takes that changes directives.
 #[derive(Debug, Args)]
 #[expect(
@@ -63,41 +66,43 @@ pub(super) struct AuthorArgs {
 pub(super) struct WriteArgs {
     #[command(flatten)]
     author: AuthorArgs,
-    /// Knowingly against the guard of the settings, or while they cannot be read whole; needs --reason.
-    #[arg(long, requires = "reason")]
-    force: bool,
     /// Show what would be written, and write nothing.
     #[arg(long)]
     dry_run: bool,
     /// Do not ask. Without a terminal nobody is asked, and set, clear and undo need it.
     #[arg(long, short)]
     yes: bool,
-    /// Wait until every node that polls an affected server was told; at most so long.
+    /// Wait until every node that polls an affected server was told; so long unless TIME says
+    /// otherwise: 60s. Exit code 7 after it.
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true,
         default_missing_value = "60s", value_parser = humantime::parse_duration)]
     wait: Option<Duration>,
     #[command(flatten)]
     files: FilesArgs,
     /// Although fewer servers than their floor could serve; needs --reason.
-    #[arg(long, requires = "reason")]
+    #[arg(long, requires = "reason", help_heading = PAST_A_RAIL)]
     below_floor: bool,
     /// Although the canary alone would take the traffic of a node; needs --reason.
-    #[arg(long, requires = "reason")]
+    #[arg(long, requires = "reason", help_heading = PAST_A_RAIL)]
     canary_alone: bool,
     /// Although all servers of a second zone would be out; needs --reason.
-    #[arg(long, requires = "reason")]
+    #[arg(long, requires = "reason", help_heading = PAST_A_RAIL)]
     second_zone: bool,
     /// Although a deploy is running.
-    #[arg(long)]
+    #[arg(long, help_heading = PAST_A_RAIL)]
     ignore_deployment_check: bool,
-    /// Maintenance at once, without a drain before it.
-    #[arg(long)]
+    /// Maintenance at once, without a drain before it: cuts what is running.
+    #[arg(long, help_heading = PAST_A_RAIL)]
     now: bool,
+    /// Knowingly against the guard of the settings, or while they cannot be read whole; needs
+    /// --reason.
+    #[arg(long, requires = "reason", help_heading = PAST_A_RAIL)]
+    force: bool,
     /// What stands for single servers, zones or nodes and counts before a drain is lifted with it.
-    #[arg(long, conflicts_with = "keep_overrides")]
+    #[arg(long, conflicts_with = "keep_overrides", help_heading = PAST_A_RAIL)]
     lift_overrides: bool,
     /// What stands for single servers, zones or nodes and counts before a drain stays.
-    #[arg(long)]
+    #[arg(long, help_heading = PAST_A_RAIL)]
     keep_overrides: bool,
 }
 

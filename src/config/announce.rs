@@ -7,7 +7,7 @@ use super::settings::Setting;
 use crate::domain::name::Name;
 
 /// The most receivers: each is told of every change, and waited for.
-const RECEIVERS_MAX: usize = 8;
+pub(super) const RECEIVERS_MAX: usize = 8;
 /// What stands before the path of a file that holds the URL.
 const IN_A_FILE: &str = "file:";
 

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::load::root;
 use super::observe::pairs;
 use super::settings::Setting;
+use super::values::root;
 use crate::domain::name::Name;
 
 /// The most environments, and the most other names of one: a site has a handful.
-const NAMES_MAX: usize = 64;
+pub(super) const NAMES_MAX: usize = 64;
 
 /// The environments that there are, by name, and the other names of each.
 #[derive(Debug, Clone, PartialEq, Eq)]

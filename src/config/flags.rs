@@ -7,6 +7,9 @@ use clap::{Arg, ArgAction, ArgMatches};
 
 use super::settings::{Default, Kind, SETTINGS, Setting};
 
+/// The heading of the settings in the help of a command.
+const HEADING: &str = "Settings, also keys of the configuration file";
+
 /// The flags that were given.
 #[derive(Debug, Clone, PartialEq, Eq, std::default::Default)]
 pub struct Flags(BTreeMap<&'static str, String>);
@@ -61,6 +64,12 @@ impl Flags {
 
 fn arg(setting: &Setting) -> Arg {
     let arg = Arg::new(setting.key).long(setting.flag).help(help(setting));
+    // The environment is said to every command, the others stand in a file as a rule.
+    let arg = if setting.default == Default::Required {
+        arg
+    } else {
+        arg.help_heading(HEADING)
+    };
     match setting.kind {
         Kind::Switch => arg.action(ArgAction::SetTrue),
         Kind::List | Kind::Pairs => arg.value_name(setting.value_name).action(ArgAction::Append),

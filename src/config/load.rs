@@ -2,27 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::time::Duration;
-
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
 
 use super::environments::Environments;
 use super::errors::{ConfigError, ConfigErrors, Origin};
 use super::layers::{Given, gather};
-use super::settings::{Default, Kind, SETTINGS, SLOT_BYTES_MAX, Setting};
+use super::settings::{Default, SETTINGS, Setting};
+use super::values::{
+    address, agent_close, auth_method, bearer_token_file, count, filter, folder, kv, log_format,
+    name, root, slot, span, switch,
+};
 use super::{
-    AgentClose, AgentConfig, Config, HttpConfig, LogConfig, LogFormat, ObserveConfig, PeerAddress,
-    Receiver, Role, Sources, announce, environments, observe, peers,
+    AgentConfig, Config, HttpConfig, LogConfig, ObserveConfig, PeerAddress, Receiver,
+    ReplicaAccess, Role, Sources, TlsFiles, access, announce, environments, observe, peers,
 };
 use crate::domain::key::Prefix;
 use crate::domain::name::Name;
 use crate::haproxy::prometheus::PrometheusSource;
 use crate::kv::source::{KvSource, LoginSettings};
-
-/// The longest name of an auth method that Consul takes, in bytes.
-const AUTH_METHOD_BYTES_MAX: usize = 128;
 
 pub(super) fn load(sources: &Sources<'_>) -> Result<Config, ConfigErrors> {
     let mut errors = Vec::new();
@@ -37,6 +33,23 @@ pub(super) fn load(sources: &Sources<'_>) -> Result<Config, ConfigErrors> {
     match config {
         Some(config) if loader.errors.is_empty() => Ok(config),
         Some(_) | None => Err(ConfigErrors::new(loader.errors)),
+    }
+}
+
+pub(super) fn replica_access(sources: &Sources<'_>) -> Result<ReplicaAccess, ConfigErrors> {
+    let mut errors = Vec::new();
+    let given = gather(sources, &mut errors);
+    let role = sources.role;
+    let mut loader = Loader {
+        role,
+        given,
+        errors,
+    };
+    let access = loader.access();
+    if loader.errors.is_empty() {
+        Ok(access)
+    } else {
+        Err(ConfigErrors::new(loader.errors))
     }
 }
 
@@ -65,11 +78,7 @@ impl Loader {
         let poll_interval = self.pick("poll_interval", span);
         let data_dir = self.pick("data_dir", folder);
         let drain_for = self.pick("drain_for", span);
-        let agent_listen = self.pick("agent.listen", address);
-        let workers = self.pick("agent.workers", count);
-        let connections_max = self.pick("agent.connections_max", count);
-        let close = self.pick("agent.close", agent_close);
-        let http_listen = self.pick("http.listen", address);
+        let (agent, http) = (self.agent(), self.http());
         let observe = self.observe();
         let migration = self.migration(environments.as_ref(), &observe);
         let announce = self.announce();
@@ -77,8 +86,12 @@ impl Loader {
         let level = self.pick("log.level", filter);
         let standalone = self.check_standalone(kv.as_ref(), standalone);
         self.check_peers(&peers, slot.as_ref(), peers_token_file.is_some());
+        self.check_ca_file(&peers);
         self.check_assume_gone(&assume_gone, &peers, slot.as_ref());
-        self.check_listeners(agent_listen, http_listen);
+        self.check_listeners(
+            agent.as_ref().map(|agent| agent.listen),
+            http.as_ref().map(|http| http.listen),
+        );
         let (environment, root) = (environment?, root?);
         Some(Config {
             prefix: Prefix::new(&root, environment.as_str())
@@ -95,15 +108,8 @@ impl Loader {
             poll_interval: poll_interval?,
             data_dir,
             drain_for: drain_for?,
-            agent: AgentConfig {
-                listen: agent_listen?,
-                workers: workers?,
-                connections_max: connections_max?,
-                close: close?,
-            },
-            http: HttpConfig {
-                listen: http_listen?,
-            },
+            agent: agent?,
+            http: http?,
             observe,
             migration,
             announce,
@@ -113,6 +119,47 @@ impl Loader {
             },
             given: self.counting(),
         })
+    }
+
+    fn agent(&mut self) -> Option<AgentConfig> {
+        let listen = self.pick("agent.listen", address);
+        let workers = self.pick("agent.workers", count);
+        let connections_max = self.pick("agent.connections_max", count);
+        let close = self.pick("agent.close", agent_close);
+        let allow = self.pick("agent.allow", access::allow);
+        Some(AgentConfig {
+            listen: listen?,
+            workers: workers?,
+            connections_max: connections_max?,
+            close: close?,
+            allow: allow.unwrap_or_default(),
+        })
+    }
+
+    fn http(&mut self) -> Option<HttpConfig> {
+        let listen = self.pick("http.listen", address);
+        let certificate = self.pick("http.certificate_file", access::file);
+        let key = self.pick("http.key_file", access::file);
+        let access = self.access();
+        let pair = ["http.certificate_file", "http.key_file"];
+        if let [true, false] | [false, true] = pair.map(|key| self.is_given(key)) {
+            let missing = pair.into_iter().find(|key| !self.is_given(key));
+            let text = "required, as the other one of certificate and key is given";
+            self.refuse(missing.unwrap_or_default(), text.to_owned());
+        }
+        let tls = certificate.zip(key);
+        Some(HttpConfig {
+            listen: listen?,
+            tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
+            access,
+        })
+    }
+
+    fn access(&mut self) -> ReplicaAccess {
+        ReplicaAccess {
+            token_file: self.pick("http.token_file", access::file),
+            ca_file: self.pick("http.ca_file", access::file),
+        }
     }
 
     /// The environment by its own name, and the root that it stands below.
@@ -261,6 +308,14 @@ impl Loader {
         }
     }
 
+    fn check_ca_file(&mut self, peers: &[PeerAddress]) {
+        let encrypted = peers.iter().any(|peer| peers::is_encrypted(&peer.url));
+        if encrypted && !self.is_given("http.ca_file") {
+            let text = "required, as there are peers at https://";
+            self.refuse("http.ca_file", text.to_owned());
+        }
+    }
+
     fn check_assume_gone(&mut self, gone: &[Name], peers: &[PeerAddress], slot: Option<&Name>) {
         if self.role == Role::Command || self.errors.iter().any(|error| error.is_about("peers")) {
             return;
@@ -311,142 +366,4 @@ impl Loader {
         };
         SETTINGS.iter().filter_map(of).collect()
     }
-}
-
-fn folder(_: &Setting, text: &str) -> Result<PathBuf, String> {
-    if text.is_empty() {
-        return Err("empty; leave it out to remember nothing".to_owned());
-    }
-    Ok(PathBuf::from(text))
-}
-
-fn name(_: &Setting, text: &str) -> Result<Name, String> {
-    Name::parse(text).map_err(|error| error.to_string())
-}
-
-pub(super) fn root(_: &Setting, text: &str) -> Result<String, String> {
-    Prefix::new(text, "any")
-        .map(|_| text.to_owned())
-        .map_err(|error| format!("every segment of the path is a name, but {error}"))
-}
-
-fn kv(_: &Setting, text: &str) -> Result<KvSource, String> {
-    match text.strip_prefix("dir:") {
-        Some("") => Err("the path is missing; write dir:PATH".to_owned()),
-        Some(path) if path.contains('\0') => Err("a path holds no zero byte".to_owned()),
-        Some(path) => Ok(KvSource::Directory(PathBuf::from(path))),
-        None if text == "consul" => Ok(KvSource::Consul),
-        None => Err(format!("{text:?} is neither consul nor dir:PATH")),
-    }
-}
-
-/// Consul's own rule for the names of auth methods.
-fn auth_method(_: &Setting, text: &str) -> Result<String, String> {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-    if text.is_empty() || text.len() > AUTH_METHOD_BYTES_MAX || !text.bytes().all(allowed) {
-        return Err(format!(
-            "{text:?} is no name of an auth method: 1 to {AUTH_METHOD_BYTES_MAX} letters, digits, - and _"
-        ));
-    }
-    Ok(text.to_owned())
-}
-
-fn bearer_token_file(_: &Setting, text: &str) -> Result<PathBuf, String> {
-    if text.is_empty() {
-        return Err("empty; leave it out when nobody signs in".to_owned());
-    }
-    Ok(PathBuf::from(text))
-}
-
-pub(super) fn slot(setting: &Setting, text: &str) -> Result<Name, String> {
-    if text.len() > SLOT_BYTES_MAX {
-        return Err(format!(
-            "{} bytes; a slot has at most {SLOT_BYTES_MAX}",
-            text.len()
-        ));
-    }
-    name(setting, text)
-}
-
-fn switch(_: &Setting, text: &str) -> Result<bool, String> {
-    match text {
-        "true" | "1" => Ok(true),
-        "false" | "0" => Ok(false),
-        other => Err(format!("{other:?} is neither true nor false")),
-    }
-}
-
-fn span(setting: &Setting, text: &str) -> Result<Duration, String> {
-    let span = humantime::parse_duration(text)
-        .map_err(|error| format!("{text:?} is no time such as 2s or 500ms: {error}"))?;
-    match setting.kind {
-        Kind::Span { min, max } if span < min || span > max => Err(format!(
-            "{text} is not between {} and {}",
-            humantime::format_duration(min),
-            humantime::format_duration(max)
-        )),
-        Kind::Span { .. }
-        | Kind::Text
-        | Kind::OneOf(_)
-        | Kind::Count { .. }
-        | Kind::Switch
-        | Kind::List
-        | Kind::Pairs => Ok(span),
-    }
-}
-
-fn count(setting: &Setting, text: &str) -> Result<usize, String> {
-    let (min, max) = match setting.kind {
-        Kind::Count { min, max } => (min, max),
-        Kind::Text
-        | Kind::OneOf(_)
-        | Kind::Span { .. }
-        | Kind::Switch
-        | Kind::List
-        | Kind::Pairs => (1, u64::MAX),
-    };
-    let number = text.parse().ok().filter(|n| (min..=max).contains(n));
-    number
-        .and_then(|n| usize::try_from(n).ok())
-        .ok_or_else(|| format!("{text:?} is no whole number between {min} and {max}"))
-}
-
-fn address(_: &Setting, text: &str) -> Result<SocketAddr, String> {
-    text.parse()
-        .map_err(|_| format!("{text:?} is no address and port such as 0.0.0.0:8790 or [::]:8790"))
-}
-
-fn agent_close(_: &Setting, text: &str) -> Result<AgentClose, String> {
-    match text {
-        "lazy" => Ok(AgentClose::Lazy),
-        "fin" => Ok(AgentClose::Fin),
-        other => Err(format!("{other:?} is neither lazy nor fin")),
-    }
-}
-
-fn log_format(_: &Setting, text: &str) -> Result<LogFormat, String> {
-    match text {
-        "text" => Ok(LogFormat::Text),
-        "json" => Ok(LogFormat::Json),
-        other => Err(format!("{other:?} is neither text nor json")),
-    }
-}
-
-/// A filter takes every word for the name of a module: a misspelt level would silence the log.
-fn filter(_: &Setting, text: &str) -> Result<String, String> {
-    for part in text.split(',').map(str::trim) {
-        let module = part.contains("::") || part.starts_with('[');
-        let silent = match part.split_once('=') {
-            Some((_, level)) => level.is_empty(),
-            None => !module && part.parse::<LevelFilter>().is_err(),
-        };
-        if silent || part.is_empty() {
-            return Err(format!(
-                "{part:?} is no level (off, error, warn, info, debug, trace), nor a module with one"
-            ));
-        }
-    }
-    EnvFilter::try_new(text)
-        .map(|_| text.to_owned())
-        .map_err(|error| format!("{text:?} is no log filter: {error}"))
 }

@@ -14,16 +14,19 @@ use std::time::Duration;
 use crate::domain::hash::fnv1a;
 use crate::domain::key::Prefix;
 use crate::domain::name::Name;
+use crate::domain::network::Networks;
 use crate::domain::sentinel::SCHEMA;
 
 pub use crate::kv::source::{KvSource, LoginSettings};
+pub use access::{HttpConfig, ReplicaAccess, TlsFiles};
 pub use announce::{Form, Receiver, ReceiverAddress, url as announce_url};
 pub use errors::{ConfigError, ConfigErrors, Origin};
 pub use flags::Flags;
 pub use layers::{FILE_BYTES_MAX, Given};
 pub use observe::ObserveConfig;
-pub use peers::replica_url;
+pub use peers::{is_encrypted, replica_url};
 
+mod access;
 mod announce;
 mod environments;
 mod errors;
@@ -35,6 +38,7 @@ mod peers;
 pub mod settings;
 #[cfg(test)]
 mod tests;
+mod values;
 
 /// A configuration that holds together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,12 +90,12 @@ pub struct Config {
 pub struct PeerAddress {
     /// Its slot.
     pub slot: Name,
-    /// `http://host:port` of its HTTP listener.
+    /// `http://host:port` of its HTTP listener, or `https://host:port`.
     pub url: String,
 }
 
 /// The listener for agent checks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentConfig {
     /// Where it listens.
     pub listen: SocketAddr,
@@ -101,6 +105,8 @@ pub struct AgentConfig {
     pub connections_max: usize,
     /// How an answered connection ends.
     pub close: AgentClose,
+    /// Who is answered.
+    pub allow: Networks,
 }
 
 /// How an answered connection ends.
@@ -110,13 +116,6 @@ pub enum AgentClose {
     Lazy,
     /// By the service, with the answer.
     Fin,
-}
-
-/// The listener for health, metrics and the API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HttpConfig {
-    /// Where it listens.
-    pub listen: SocketAddr,
 }
 
 /// What is logged, and how.
@@ -178,6 +177,14 @@ impl Config {
     pub fn load(sources: &Sources<'_>) -> Result<Self, ConfigErrors> {
         load::load(sources)
     }
+
+    /// Reads only what a command shows to replicas that are named to it.
+    ///
+    /// # Errors
+    /// Everything that is wrong with any of the sources.
+    pub fn replica_access(sources: &Sources<'_>) -> Result<ReplicaAccess, ConfigErrors> {
+        load::replica_access(sources)
+    }
 }
 
 impl Config {
@@ -188,13 +195,13 @@ impl Config {
 
     /// The same in replicas that may take each other for peers: of the prefix, the schema that is
     /// read, `poll_interval`, and the list of peers. What differs in it would give other answers,
-    /// or count other peers. The slot, listeners, workers and the log change no answer.
+    /// or count other peers. The slot, listeners, workers, TLS and the log change no answer.
     #[must_use]
     pub fn digest(&self) -> u64 {
         let peers: String = self
             .peers
             .iter()
-            .map(|peer| format!(" {}={}", peer.slot, peer.url))
+            .map(|peer| format!(" {}=http://{}", peer.slot, peers::authority(&peer.url)))
             .collect();
         let millis = self.poll_interval.as_millis();
         let text = format!("{} {SCHEMA} {millis}{peers}", self.prefix);

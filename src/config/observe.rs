@@ -8,7 +8,7 @@ use crate::haproxy::prometheus::PrometheusSource;
 use crate::haproxy::socket::StatsAddress;
 
 /// The most stats sockets: a large site has 80 nodes.
-const SOCKETS_MAX: usize = 1_024;
+pub(super) const SOCKETS_MAX: usize = 1_024;
 /// The longest text of matchers, in bytes.
 const MATCHERS_BYTES_MAX: usize = 1_024;
 

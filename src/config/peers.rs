@@ -4,13 +4,13 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use super::PeerAddress;
-use super::load::slot;
 use super::settings::Setting;
+use super::values::slot;
 use crate::domain::name::Name;
 
 /// The most replicas. Each asks each other eight times per `poll_interval`, and one of them out of
 /// sight silences all while the source is away: more is not safer.
-const PEERS_MAX: usize = 9;
+pub(super) const PEERS_MAX: usize = 9;
 
 /// `a=http://10.0.0.1:8791,b=...`, sorted by slot.
 pub(super) fn addresses(setting: &Setting, text: &str) -> Result<Vec<PeerAddress>, String> {
@@ -33,9 +33,9 @@ pub(super) fn addresses(setting: &Setting, text: &str) -> Result<Vec<PeerAddress
         }
         if peers
             .iter()
-            .any(|other: &PeerAddress| other.url == peer.url)
+            .any(|other: &PeerAddress| authority(&other.url) == authority(&peer.url))
         {
-            return Err(format!("{} is given twice", peer.url));
+            return Err(format!("{} is given twice", authority(&peer.url)));
         }
         peers.push(peer);
     }
@@ -67,27 +67,42 @@ pub(super) fn token_file(_: &Setting, text: &str) -> Result<PathBuf, String> {
 
 /// Whether no packet to this peer leaves the machine.
 pub(super) fn is_on_this_machine(peer: &PeerAddress) -> bool {
-    let authority = peer.url.trim_start_matches(SCHEME);
+    let authority = authority(&peer.url);
     let host = authority
         .rsplit_once(':')
         .map_or(authority, |(host, _)| host);
     host == "localhost" || address(host).is_some_and(|address| address.is_loopback())
 }
 
-const SCHEME: &str = "http://";
+const PLAIN: &str = "http://";
+const ENCRYPTED: &str = "https://";
 
-/// Reads the URL of a replica's HTTP listener: `http://host:port`, without anything behind. A port
-/// that is left out would be 80, which is nobody's.
+/// Host and port of a replica's URL. Whether it is asked over TLS does not make it another.
+pub(super) fn authority(url: &str) -> &str {
+    let rest = url.strip_prefix(PLAIN);
+    rest.or_else(|| url.strip_prefix(ENCRYPTED)).unwrap_or(url)
+}
+
+/// Whether a replica is asked over TLS.
+#[must_use]
+pub fn is_encrypted(url: &str) -> bool {
+    url.starts_with(ENCRYPTED)
+}
+
+/// Reads the URL of a replica's HTTP listener: `http://host:port` or `https://host:port`, without
+/// anything behind. A port that is left out would be 80 or 443, which is nobody's.
 ///
 /// # Errors
 /// What is wrong with it, and the form that is expected.
 pub fn replica_url(text: &str) -> Result<String, String> {
     // What stands before an @ may be a password.
     let shown = text.rsplit_once('@').map_or(text, |(_, host)| host);
-    let wrong = |why: &str| Err(format!("{shown:?} {why}; write {SCHEME}HOST:PORT"));
-    let Some(rest) = text.strip_prefix(SCHEME) else {
-        return wrong("does not begin with http://: replicas speak plain HTTP, with a token");
-    };
+    let wrong = |why: &str| Err(format!("{shown:?} {why}; write {PLAIN}HOST:PORT"));
+    let rest = authority(text);
+    if rest.len() == text.len() {
+        return wrong("begins with neither http:// nor https://");
+    }
+    let scheme = &text[..text.len() - rest.len()];
     let authority = rest.strip_suffix('/').unwrap_or(rest);
     if authority.contains(['/', '?', '#', '@']) {
         return wrong("has more than a host and a port");
@@ -103,7 +118,7 @@ pub fn replica_url(text: &str) -> Result<String, String> {
         if address(host).is_some_and(|address| address.is_unspecified()) {
             return wrong("is no address of one machine");
         }
-        return Ok(format!("{SCHEME}{authority}"));
+        return Ok(format!("{scheme}{authority}"));
     }
     wrong("has no port between 1 and 65535")
 }

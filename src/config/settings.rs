@@ -69,7 +69,7 @@ pub enum Kind {
 pub const SLOT_BYTES_MAX: usize = 32;
 
 /// All settings, in the order of the documentation.
-pub const SETTINGS: [Setting; 30] = [
+pub const SETTINGS: [Setting; 35] = [
     Setting {
         key: "environment",
         flag: "env",
@@ -88,7 +88,7 @@ pub const SETTINGS: [Setting; 30] = [
         default: Default::Text("gprd=production,gstg=staging"),
         kind: Kind::Pairs,
         doc: "The environments that there are, each with the other names that people call it by, \
-              with spaces between them, or none.",
+              with spaces between them, or none. At most 64, each with at most 64 other names.",
     },
     Setting {
         key: "environment_roots",
@@ -166,7 +166,8 @@ pub const SETTINGS: [Setting; 30] = [
         default: Default::Implied("none"),
         kind: Kind::Pairs,
         doc: "All replicas, this one included: the slot and the HTTP listener's URL of each, such \
-              as a=http://10.0.0.1:8791. The same list in every replica.",
+              as a=http://10.0.0.1:8791, or https:// where they have certificates. The same list \
+              in every replica; 2 to 9.",
     },
     Setting {
         key: "peers_token_file",
@@ -268,6 +269,16 @@ pub const SETTINGS: [Setting; 30] = [
               counts connections.",
     },
     Setting {
+        key: "agent.allow",
+        flag: "agent-allow",
+        variable: "TIDEGATE_AGENT_ALLOW",
+        value_name: "RANGE",
+        default: Default::Implied("every address"),
+        kind: Kind::List,
+        doc: "The source addresses that agent checks are answered to, such as 10.20.0.0/16; at most \
+              64 ranges. Everybody else is closed without a byte.",
+    },
+    Setting {
         key: "http.listen",
         flag: "http-listen",
         variable: "TIDEGATE_HTTP_LISTEN",
@@ -275,6 +286,47 @@ pub const SETTINGS: [Setting; 30] = [
         default: Default::Text("0.0.0.0:8791"),
         kind: Kind::Text,
         doc: "Where health, metrics and the read-only API are served; not the agent's port.",
+    },
+    Setting {
+        key: "http.token_file",
+        flag: "http-token-file",
+        variable: "TIDEGATE_HTTP_TOKEN_FILE",
+        value_name: "PATH",
+        default: Default::Implied("none: whoever reaches the port sees all"),
+        kind: Kind::Text,
+        doc: "A file that holds the secret for which the service shows its pages, metrics and API, \
+              and which the commands show it: 16 to 512 visible characters. Not asked of probes \
+              (/livez, /readyz), nor of peers, which have their own. Read again on SIGHUP.",
+    },
+    Setting {
+        key: "http.certificate_file",
+        flag: "http-certificate-file",
+        variable: "TIDEGATE_HTTP_CERTIFICATE_FILE",
+        value_name: "PATH",
+        default: Default::Implied("none: plain HTTP"),
+        kind: Kind::Text,
+        doc: "A PEM file with the certificate of the HTTP listener and its chain. Whoever begins \
+              with TLS gets it; without TLS other machines are then shown probes only. Read again \
+              on SIGHUP.",
+    },
+    Setting {
+        key: "http.key_file",
+        flag: "http-key-file",
+        variable: "TIDEGATE_HTTP_KEY_FILE",
+        value_name: "PATH",
+        default: Default::Implied("none; required with http.certificate_file"),
+        kind: Kind::Text,
+        doc: "A PEM file with the private key of that certificate. Read again on SIGHUP.",
+    },
+    Setting {
+        key: "http.ca_file",
+        flag: "http-ca-file",
+        variable: "TIDEGATE_HTTP_CA_FILE",
+        value_name: "PATH",
+        default: Default::Implied("none; required for replicas at https://"),
+        kind: Kind::Text,
+        doc: "A PEM file with the authorities by which replicas at https:// are known, to their \
+              peers and to the commands. Read at the start.",
     },
     Setting {
         key: "observe.prometheus",
@@ -312,7 +364,7 @@ pub const SETTINGS: [Setting; 30] = [
         value_name: "NODE=WHERE",
         default: Default::Implied("none"),
         kind: Kind::Pairs,
-        doc: "The stats socket of a node: unix:/PATH or HOST:PORT.",
+        doc: "The stats socket of a node: unix:/PATH or HOST:PORT. At most 1024.",
     },
     Setting {
         key: "migration.environment",
@@ -333,7 +385,7 @@ pub const SETTINGS: [Setting; 30] = [
         default: Default::Implied("nobody is told"),
         kind: Kind::Pairs,
         doc: "Who is told of every change that a command wrote, by a POST: an index of events, a \
-              chat. A URL that is a secret itself stands in a file: NAME=file:/PATH.",
+              chat. A URL that is a secret itself stands in a file: NAME=file:/PATH. At most 8.",
     },
     Setting {
         key: "announce.token_files",
@@ -404,50 +456,4 @@ const DISTANCE_MAX: usize = 3;
 const COMPARED_BYTES_MAX: usize = 64;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn the_three_names_of_a_setting_agree_and_are_its_own() {
-        for setting in SETTINGS {
-            let name = if setting.key == "environment" {
-                "env"
-            } else {
-                setting.key
-            };
-            // A flag is given once for each peer; commands have the words of their tables.
-            let flag = match name {
-                "peers" => "peer",
-                "announce.urls" => "announce.url",
-                "announce.token_files" => "announce.token_file",
-                name => name
-                    .strip_prefix("observe.")
-                    .or_else(|| name.strip_prefix("consul."))
-                    .unwrap_or(name),
-            };
-            assert_eq!(setting.flag, flag.replace(['.', '_'], "-"));
-            let variable = name.replace('.', "_").to_uppercase();
-            assert_eq!(setting.variable, format!("TIDEGATE_{variable}"));
-            assert!(setting.doc.ends_with('.'), "{}", setting.key);
-        }
-        let keys: BTreeSet<_> = SETTINGS.iter().map(|setting| setting.key).collect();
-        assert_eq!(keys.len(), SETTINGS.len());
-    }
-
-    #[test]
-    fn a_slip_finds_the_name_that_was_meant() {
-        for (slip, meant) in [
-            ("agent.listn", Some("agent.listen")),
-            ("agent.connection_max", Some("agent.connections_max")),
-            ("env", Some("environment")),
-            ("poll-interval", Some("poll_interval")),
-            ("agent_listen", Some("agent.listen")),
-            ("workers", Some("agent.workers")),
-            ("something.else", None),
-            (&"x".repeat(10_000), None),
-        ] {
-            assert_eq!(nearest(slip), meant, "{slip}");
-        }
-    }
-}
+mod tests;

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use proptest::prelude::*;
 
@@ -82,8 +83,13 @@ listen = '[::]:9000'
 workers = 0x10
 connections_max = 1_000
 close = 'fin'
+allow = ['10.20.0.0/16', '2001:db8::/32']
 [http]
 listen = '127.0.0.1:9001'
+token_file = '/run/viewers'
+certificate_file = '/run/tls.pem'
+key_file = '/run/tls.key'
+ca_file = '/run/ca.pem'
 [observe]
 prometheus = 'http://prometheus:9090/'
 prometheus_matchers = 'env=\"gprd\",type=\"haproxy\"'
@@ -116,6 +122,7 @@ fn every_setting_can_stand_in_the_file() {
     assert_eq!(config.agent.workers, 16);
     assert_eq!(config.agent.connections_max, 1_000);
     assert_eq!(config.agent.close, AgentClose::Fin);
+    expect_access(&config);
     assert_eq!(config.log.format, LogFormat::Json);
     let others: Vec<_> = config.others().map(|peer| peer.url.as_str()).collect();
     assert_eq!(others, ["http://10.0.0.1:8791", "http://10.0.0.3:8791"]);
@@ -133,6 +140,23 @@ fn every_setting_can_stand_in_the_file() {
     for given in &config.given {
         assert!(matches!(given.origin, Origin::File { .. }), "{given:?}");
     }
+}
+
+fn expect_access(config: &Config) {
+    let admitted = |address: &str| config.agent.allow.admit(address.parse().unwrap());
+    let seen = ["10.20.255.1", "10.21.0.1", "2001:db8::1", "::1"].map(admitted);
+    assert_eq!(seen, [true, false, true, false]);
+    let HttpConfig { tls, access, .. } = &config.http;
+    let tls = tls
+        .as_ref()
+        .map(|files| (files.certificate.as_path(), files.key.as_path()));
+    let files = (Path::new("/run/tls.pem"), Path::new("/run/tls.key"));
+    assert_eq!(tls, Some(files));
+    assert_eq!(
+        access.token_file.as_deref(),
+        Some(Path::new("/run/viewers"))
+    );
+    assert_eq!(access.ca_file.as_deref(), Some(Path::new("/run/ca.pem")));
 }
 
 fn expect_receivers(all: &[Receiver]) {
@@ -339,121 +363,6 @@ fn a_replica_knows_all_others_or_is_the_only_one() {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table, and one check of each row")]
-fn a_list_of_peers_is_whole_or_refused() {
-    let local = "a=http://127.0.0.1:1,b=http://[::1]:2";
-    for (peers, more, error) in [
-        (local, &[][..], ""),
-        ("b=http://localhost:2/, a = http://127.1.2.3:1", &[], ""),
-        (
-            "a=http://127.0.0.1:1",
-            &[],
-            "--peer: 1 given; 2 to 9 are allowed",
-        ),
-        ("a", &[], "--peer: \"a\" is no NAME=URL"),
-        (
-            "a/b=http://127.0.0.1:1",
-            &[],
-            "--peer: \"a/b\": a name holds",
-        ),
-        (
-            "a=http://127.0.0.1:1,a=http://127.0.0.1:2",
-            &[],
-            "--peer: a is named twice",
-        ),
-        (
-            "a=http://127.0.0.1:1,b=http://127.0.0.1:1/",
-            &[],
-            "--peer: http://127.0.0.1:1 is given",
-        ),
-        (
-            "a=https://127.0.0.1:1,b=http://127.0.0.1:2",
-            &[],
-            "--peer: \"https://127.0.0.1:1\" does not",
-        ),
-        (
-            "a=127.0.0.1:1,b=http://127.0.0.1:2",
-            &[],
-            "--peer: \"127.0.0.1:1\"",
-        ),
-        (
-            "a=http://u@127.0.0.1:1,b=http://127.0.0.1:2",
-            &[],
-            "--peer: \"127.0.0.1:1\" has",
-        ),
-        (
-            "a=http://127.0.0.1:1/x,b=http://127.0.0.1:2",
-            &[],
-            "--peer: \"http://127.0.0.1:1/x\" has",
-        ),
-        (
-            local,
-            &[("slot", "c")],
-            "--slot: c is none of the peers (a, b)",
-        ),
-        (
-            "a=http://10.0.0.1:1,b=http://127.0.0.1:2",
-            &[],
-            "peers_token_file: required",
-        ),
-        (
-            "a=http://10.0.0.1:1,b=http://127.0.0.1:2",
-            &[("peers_token_file", "/token")],
-            "",
-        ),
-        (local, &[("assume_gone", "b")], ""),
-        (
-            local,
-            &[("assume_gone", "a")],
-            "--assume-gone: a is this replica itself",
-        ),
-        (
-            local,
-            &[("assume_gone", "b,c")],
-            "--assume-gone: c is none of the peers",
-        ),
-    ] {
-        let flags = [&[("peers", peers)], more].concat();
-        let loaded = load(b"environment = 'gprd'", &flags, &[]);
-        match loaded {
-            Ok(_) => assert_eq!(error, "", "{peers} {more:?}"),
-            Err(errors) => {
-                assert!(!error.is_empty() && errors.starts_with(error), "{errors}");
-                assert_eq!(errors.lines().count(), 1, "{errors}");
-            }
-        }
-    }
-}
-
-#[test]
-fn the_digest_is_of_what_changes_answers_or_membership() {
-    let peers = ("peers", "a=http://127.0.0.1:1,b=http://127.0.0.1:2");
-    let digest = |flags: &[(&'static str, &str)]| {
-        let flags = [&[peers], flags].concat();
-        load(b"environment = 'gprd'", &flags, &[]).unwrap().digest()
-    };
-    let same = digest(&[]);
-    for flags in [
-        ("slot", "b"),
-        ("agent.listen", "127.0.0.1:9"),
-        ("log.level", "debug"),
-        ("peers", "b=http://127.0.0.1:2/,a=http://127.0.0.1:1"),
-        ("poll_interval", "2000ms"),
-    ] {
-        assert_eq!(digest(&[flags]), same, "{flags:?}");
-    }
-    for flags in [
-        ("environment", "gstg"),
-        ("root", "other"),
-        ("poll_interval", "1s"),
-        ("peers", "a=http://127.0.0.1:1,b=http://127.0.0.1:3"),
-        ("peers", "a=http://127.0.0.1:1,c=http://127.0.0.1:2"),
-    ] {
-        assert_ne!(digest(&[flags]), same, "{flags:?}");
-    }
-}
-
-#[test]
 fn a_file_that_cannot_be_read_is_an_error_with_its_line() {
     for (file, place) in [
         (
@@ -493,3 +402,4 @@ proptest! {
 
 mod environments;
 mod observe;
+mod peers;

@@ -58,7 +58,7 @@ pub fn judge(merged: &Merged, version: Version, since: Timestamp, now: Timestamp
         delivered.nodes += 1;
         for row in node.rows.values().filter(|row| !judge.silent(row)) {
             delivered.rows += 1;
-            if judge.behind(row) {
+            if judge.behind(&row) {
                 delivered.rows_left += 1;
             } else if let Some(told) = row.told
                 && told.at >= since
@@ -107,7 +107,9 @@ mod tests {
                 answer: Answer::State(State::Drain),
             }),
         };
-        let rows = [(ServerId::parse("web/a").unwrap(), row)].into();
+        let rows = [(ServerId::parse("web/a").unwrap(), row)]
+            .into_iter()
+            .collect();
         Node {
             rows,
             ..Node::default()
@@ -116,7 +118,9 @@ mod tests {
 
     fn report(replica: &str, index: u64, nodes: &[(&str, Node)]) -> Report {
         let name = |name: &str| Name::parse(name).unwrap();
-        let nodes = nodes.iter().map(|(node, rows)| (name(node), rows.clone()));
+        let nodes = nodes
+            .iter()
+            .map(|(node, rows)| (name(node), rows.clone().into()));
         Report {
             replica: name(replica),
             at: at(SINCE + 1),

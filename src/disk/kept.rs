@@ -1,9 +1,17 @@
 //! One file that is written whole or not at all.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+/// What is kept holds everybody's reasons and names: it is the service's own.
+const FOLDER_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
 
 /// A file that is written whole beside the old one and renamed over it: after a crash there is the
 /// old one or the new one.
@@ -20,7 +28,10 @@ impl KeptFile {
     /// # Errors
     /// When the folder cannot be made.
     pub fn open(folder: &Path, name: &'static str, bytes_max: u64) -> io::Result<Self> {
-        fs::create_dir_all(folder)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(FOLDER_MODE)
+            .create(folder)?;
         let folder = folder.to_owned();
         Ok(Self {
             folder,
@@ -33,12 +44,19 @@ impl KeptFile {
     /// the part that shows it.
     ///
     /// # Errors
-    /// When it is there and cannot be read.
+    /// When it is there and cannot be read, or is no regular file: a link leads to what another
+    /// program wrote, and a pipe would be waited for.
     pub fn read(&self) -> io::Result<Option<Vec<u8>>> {
-        let file = match File::open(self.path("")) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            file => file?,
+        let path = self.path("");
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match rustix::fs::open(&path, flags, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::LOOP) => return Err(not_regular(&path)),
+            file => File::from(file?),
         };
+        if !file.metadata()?.is_file() {
+            return Err(not_regular(&path));
+        }
         let mut bytes = Vec::new();
         file.take(self.bytes_max + 1).read_to_end(&mut bytes)?;
         Ok(Some(bytes))
@@ -74,8 +92,22 @@ impl KeptFile {
     }
 }
 
+fn not_regular(path: &Path) -> io::Error {
+    let text = format!("{}: no regular file; take it away", path.display());
+    io::Error::other(text)
+}
+
 fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
+    // What a crash left, or what somebody put there: a link would be written through.
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file = File::options()
+        .write(true)
+        .create_new(true)
+        .mode(FILE_MODE)
+        .open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }

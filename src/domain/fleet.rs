@@ -8,6 +8,7 @@ pub use self::addresses::{ADDRESSES_MAX, Addresses, GAP_MAX, Run, TOGETHER_MIN};
 pub use self::judge::{Judge, Summary};
 pub use self::merge::Merged;
 pub use self::report::{Report, ReportError};
+pub use self::rows::{ROW_BYTES, Rows};
 pub use self::table::{FORGET_AFTER, Table};
 pub use self::view::{Filter, Missing, ROWS_SHOWN_MAX, View, shared_name};
 
@@ -23,10 +24,12 @@ use super::request::Request;
 use super::sentinel::Generation;
 use super::snapshot::Snapshot;
 
-/// The most rows that one replica knows. A large site has 3,700, 100 nodes with 60 servers 6,000.
-/// With the nodes below they take 48 MiB at most, every name as long as it may be; a real row takes
-/// 300 bytes.
-pub const ROWS_MAX: usize = 65_536;
+/// The most rows that one replica knows. A large site has 3,700, 100 nodes with 60 servers 6,000,
+/// 2,000 with 200 servers 400,000. A row takes [`ROW_BYTES`].
+pub const ROWS_MAX: usize = 524_288;
+/// The most servers that all rows of one replica have together: each name is held once. A stranger
+/// who asks by ever other names, each as long as it may be, takes 20 MiB.
+pub const SERVERS_MAX: usize = 65_536;
 /// The most nodes that one replica knows. A node costs as much as ten of its rows.
 pub const NODES_MAX: usize = 4_096;
 /// The most zones that are kept of one node: it stands in one, until somebody corrects it.
@@ -38,7 +41,7 @@ const INTERVAL_MAX: Duration = Duration::from_mins(5);
 
 /// How new a listing is. Ordered as listings are: the index alone goes back when tombstones are
 /// collected, and stands still for nobody after a restore.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Version {
     /// How far its history is.
     pub generation: Generation,
@@ -124,7 +127,7 @@ pub struct Node {
     /// Where its polls come from.
     pub addresses: Addresses,
     /// Its rows; never empty.
-    pub rows: BTreeMap<ServerId, Row>,
+    pub rows: Rows,
 }
 
 impl Version {
@@ -274,13 +277,13 @@ impl Node {
             *at = now.min(*at);
         }
         self.addresses.cut(now);
-        for row in self.rows.values_mut() {
+        self.rows.change_all(|row| {
             row.first = row.first.min(now);
             row.last = row.last.min(now);
             if let Some(told) = &mut row.told {
                 told.at = told.at.min(now);
             }
-        }
+        });
     }
 
     /// When the first and the last of its polls came.
@@ -327,6 +330,8 @@ mod addresses;
 mod judge;
 mod merge;
 mod report;
+mod rows;
+mod shared;
 mod table;
 #[cfg(test)]
 mod tests;

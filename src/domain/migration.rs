@@ -319,7 +319,7 @@ fn old_row(
         .get(node)
         .and_then(|node| node.rows.get(server));
     match polls {
-        Some(polls) if is_shadow(polls) => row(true),
+        Some(polls) if is_shadow(&polls) => row(true),
         Some(_) => None,
         None => row(false),
     }

@@ -105,6 +105,12 @@ impl Name {
 }
 
 impl ServerId {
+    /// Whether there are other copies of it that share its text.
+    #[must_use]
+    pub(crate) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
     /// Parses `backend/server`.
     ///
     /// # Errors

@@ -4,15 +4,18 @@
 //! Nothing remembers an earlier good value: two replicas at one index would disagree.
 
 pub use self::difference::Difference;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map};
 use std::fmt;
+use std::iter::Peekable;
+use std::slice;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::answer::{Answer, Percent, State};
 use super::directive::Directive;
 use super::key::{CANARY, CANARY_STATE, DirectiveKey, Key, SETTINGS, Scope, Target};
-use super::listing::Listing;
+use super::listing::{Entry, Listing};
 use super::name::{Name, ServerId};
 use super::request::Request;
 use super::sentinel::{Generation, SentinelError};
@@ -30,6 +33,8 @@ pub struct Snapshot {
     pub settings: Settings,
     /// What is wrong with single keys, in the order of the keys.
     pub problems: Vec<Problem>,
+    /// All directives, in the order of their paths.
+    by_path: Vec<Arc<Placed>>,
     fleet: Level,
     zones: BTreeMap<Name, Level>,
     nodes: BTreeMap<Name, Level>,
@@ -40,8 +45,14 @@ pub struct Snapshot {
 /// The directives of one scope.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Level {
-    servers: BTreeMap<ServerId, Placed>,
-    groups: BTreeMap<Name, Placed>,
+    servers: BTreeMap<ServerId, Arc<Placed>>,
+    groups: BTreeMap<Name, Arc<Placed>>,
+}
+
+/// What a listing before this one holds, walked along with it.
+struct Known<'a> {
+    entries: Peekable<btree_map::Iter<'a, String, Entry>>,
+    placed: Peekable<slice::Iter<'a, Arc<Placed>>>,
 }
 
 /// A key that holds a directive, or should.
@@ -132,11 +143,33 @@ impl Snapshot {
     /// # Errors
     /// Without a good sentinel there is no snapshot: such a listing answers nothing.
     pub fn build(listing: &Listing) -> Result<Self, SentinelError> {
+        Self::compile(listing, None)
+    }
+
+    /// The same, out of the listing before it and its snapshot: what stands there as it stood is
+    /// not read again. Of 100,000 directives a change touches one.
+    ///
+    /// # Errors
+    /// See [`Snapshot::build`].
+    pub fn build_after(
+        listing: &Listing,
+        before: (&Listing, &Self),
+    ) -> Result<Self, SentinelError> {
+        // The guard stands in the settings: under others, each directive is judged anew.
+        let same_settings = listing.entries.get(SETTINGS) == before.0.entries.get(SETTINGS);
+        Self::compile(
+            listing,
+            same_settings.then(|| Known::new(before.0, before.1)),
+        )
+    }
+
+    fn compile(listing: &Listing, mut known: Option<Known<'_>>) -> Result<Self, SentinelError> {
         let mut snapshot = Self {
             index: listing.index,
             generation: Generation::read(listing)?,
             settings: Settings::default(),
             problems: Vec::new(),
+            by_path: Vec::new(),
             fleet: Level::default(),
             zones: BTreeMap::new(),
             nodes: BTreeMap::new(),
@@ -146,10 +179,14 @@ impl Snapshot {
             snapshot.read_settings(&entry.value);
         }
         for (path, entry) in &listing.entries {
+            if let Some(placed) = known.as_mut().and_then(|known| known.find(path, entry)) {
+                snapshot.insert(Arc::clone(placed));
+                continue;
+            }
             match Key::parse(path) {
                 Key::Directive(key) => {
                     let placed = snapshot.place(key, path, entry.modify_index, &entry.value);
-                    snapshot.insert(placed);
+                    snapshot.insert(Arc::new(placed));
                 }
                 Key::Unknown => {
                     let text = "this version knows no such key; it is not looked at".to_owned();
@@ -158,10 +195,10 @@ impl Snapshot {
                 Key::Meta | Key::Settings | Key::Deploy(_) | Key::Folder => {}
             }
         }
-        let directives = snapshot
-            .placed()
-            .filter_map(|it| it.directive.as_ref().ok());
-        let ramps = directives.into_iter().any(Directive::is_by_nodes);
+        let ramps = snapshot.placed().any(|it| {
+            let directive = it.directive.as_ref();
+            directive.is_ok_and(Directive::is_by_nodes)
+        });
         snapshot.by_node = ramps || !snapshot.nodes.is_empty();
         Ok(snapshot)
     }
@@ -233,6 +270,7 @@ impl Snapshot {
         levels
             .chain(self.nodes.values())
             .flat_map(|level| level.groups.values().chain(level.servers.values()))
+            .map(|placed| &**placed)
     }
 
     /// The directives that count before the one of this key, for some of its polls: the same target
@@ -320,7 +358,9 @@ impl Snapshot {
         }
     }
 
-    fn insert(&mut self, placed: Placed) {
+    /// Paths come in their order.
+    fn insert(&mut self, placed: Arc<Placed>) {
+        self.by_path.push(Arc::clone(&placed));
         let level = match &placed.key.scope {
             Scope::Fleet => &mut self.fleet,
             Scope::Zone(zone) => self.zones.entry(zone.clone()).or_default(),
@@ -338,6 +378,28 @@ impl Snapshot {
             path: path.to_owned(),
             text,
         });
+    }
+}
+
+impl<'a> Known<'a> {
+    fn new(listing: &'a Listing, snapshot: &'a Snapshot) -> Self {
+        Self {
+            entries: listing.entries.iter().peekable(),
+            placed: snapshot.by_path.iter().peekable(),
+        }
+    }
+
+    /// The directive that stood at `path`, if the entry is the same and it could be read: what is
+    /// wrong is told anew. Paths are asked for in their order.
+    fn find(&mut self, path: &str, entry: &Entry) -> Option<&'a Arc<Placed>> {
+        while self.entries.next_if(|(at, _)| at.as_str() < path).is_some() {}
+        let (_, before) = self.entries.next_if(|(at, _)| at.as_str() == path)?;
+        if before != entry {
+            return None;
+        }
+        while self.placed.next_if(|at| at.path.as_str() < path).is_some() {}
+        let placed = self.placed.next_if(|at| at.path == path)?;
+        placed.directive.is_ok().then_some(placed)
     }
 }
 
@@ -361,8 +423,8 @@ impl Place<'_, '_> {
 impl Level {
     fn get(&self, about: About<'_>) -> Option<&Placed> {
         match about {
-            About::Server(id) => self.servers.get(id),
-            About::Group(group) => self.groups.get(group),
+            About::Server(id) => self.servers.get(id).map(|placed| &**placed),
+            About::Group(group) => self.groups.get(group).map(|placed| &**placed),
         }
     }
 }

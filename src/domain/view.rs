@@ -11,7 +11,7 @@ pub use self::differences::Differences;
 pub use self::gate::Gate;
 pub use self::precheck::{Precheck, Stage};
 pub use self::row::{Desired, Groups, Row, Served, UNKNOWN};
-pub use self::table::{ServerState, ago};
+pub use self::table::{ServerState, ago, span, time_of_day};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -280,7 +280,7 @@ fn backends(observation: &Observation, rows: &[Row]) -> Vec<Backend> {
     }
     let is_canary = |name: &Name| {
         let all = canary.get(name.as_str()).copied();
-        name.as_str().starts_with("canary_") || all.unwrap_or(false)
+        name.as_str().starts_with(CANARY_BACKEND) || all.unwrap_or(false)
     };
     let mut shown = Vec::new();
     for (node, seen) in &observation.nodes {
@@ -294,6 +294,9 @@ fn backends(observation: &Observation, rows: &[Row]) -> Vec<Backend> {
     }
     shown
 }
+
+/// How the names of backends begin that are the canary's own.
+const CANARY_BACKEND: &str = "canary_";
 
 mod changes;
 mod chatops;

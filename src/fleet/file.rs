@@ -11,7 +11,7 @@ use crate::domain::fleet::Report;
 use crate::domain::key::Prefix;
 
 const FILE: &str = "fleet";
-/// A larger file is not ours: each of the rows takes less than 1,024 bytes.
+/// A larger file is not ours: each of the rows takes some 50 bytes.
 const BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Keeps the fleet of one environment.

@@ -11,7 +11,7 @@ use tracing::{info, warn};
 
 use super::{Fleet, FleetFile};
 
-/// How often the fleet is kept. 3,000 rows are a megabyte; what an unorderly end loses are the last
+/// How often the fleet is kept. 3,000 rows are 150 kB; what an unorderly end loses are the last
 /// polls of rows that go on polling.
 pub const SAVE_EVERY: Duration = Duration::from_secs(30);
 /// How often the workers' counts are collected: it bounds what they have to hold.

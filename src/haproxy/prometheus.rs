@@ -121,7 +121,7 @@ fn client(url: &str) -> Result<Client, String> {
     let builder = if url.starts_with("https:") {
         http_client::builder()
     } else {
-        http_client::to_replicas()
+        http_client::plain()
     };
     let client = builder.timeout(QUERY_TIME_MAX).build();
     client.map_err(|error| format!("the HTTP client: {error}"))

@@ -4,7 +4,7 @@ use std::fmt;
 
 use axum::Json;
 use axum::extract::{ConnectInfo, Query, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
@@ -111,8 +111,10 @@ pub(super) async fn forget(
     State(pages): State<Pages>,
     ConnectInfo(caller): ConnectInfo<Caller>,
     Query(query): Query<ForgetQuery>,
+    headers: HeaderMap,
 ) -> Response {
-    if !caller.is_local {
+    // A browser on this machine names the page that has it ask; no page may.
+    if !caller.is_local || headers.contains_key(header::ORIGIN) {
         let text = "a node is forgotten only at the request of this machine: run \
                     `tidegate forget` there\n";
         return (StatusCode::FORBIDDEN, text).into_response();

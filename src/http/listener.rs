@@ -17,6 +17,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
 
+use super::tls::{Encryption, SharedTls, Transport};
+
 /// The most connections at once. Balancers, a scraper and a few people need ten; the descriptors
 /// come out of the process's reserve beside the agent's.
 pub(super) const CONNECTIONS_MAX: usize = 100;
@@ -31,6 +33,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Bounded {
     inner: TcpListener,
+    tls: SharedTls,
     /// The open connections, the oldest first.
     open: VecDeque<Place>,
 }
@@ -48,16 +51,19 @@ struct Place {
 
 /// A connection that fails once its time is over or its place is needed.
 pub(super) struct Connection {
-    stream: TcpStream,
+    transport: Transport,
+    /// The address of this machine that was called.
+    local_ip: Option<IpAddr>,
     time_over: Pin<Box<Sleep>>,
     end: Pin<Box<WaitForCancellationFutureOwned>>,
     _ended: DropGuard,
 }
 
 impl Bounded {
-    pub(super) const fn new(inner: TcpListener) -> Self {
+    pub(super) const fn new(inner: TcpListener, tls: SharedTls) -> Self {
         Self {
             inner,
+            tls,
             open: VecDeque::new(),
         }
     }
@@ -79,7 +85,8 @@ impl Bounded {
             ended: ended.clone(),
         });
         Connection {
-            stream,
+            local_ip: stream.local_addr().ok().map(|address| address.ip()),
+            transport: Transport::new(stream, self.tls.load_full()),
             time_over: Box::pin(sleep(CONNECTION_TIME_MAX)),
             end: Box::pin(end.cancelled_owned()),
             _ended: ended.drop_guard(),
@@ -127,8 +134,13 @@ impl Connection {
     }
 
     /// The address of this machine that was called.
-    pub(super) fn local_ip(&self) -> Option<IpAddr> {
-        self.stream.local_addr().ok().map(|address| address.ip())
+    pub(super) const fn local_ip(&self) -> Option<IpAddr> {
+        self.local_ip
+    }
+
+    /// Whether it is encrypted, once a request was read.
+    pub(super) fn encryption(&self) -> Encryption {
+        self.transport.encryption()
     }
 
     /// Fails when the connection must end; otherwise wakes the task when it must.
@@ -151,7 +163,7 @@ impl AsyncRead for Connection {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         self.check(context)?;
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        Pin::new(&mut self.transport).poll_read(context, buffer)
     }
 }
 
@@ -162,7 +174,7 @@ impl AsyncWrite for Connection {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         self.check(context)?;
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        Pin::new(&mut self.transport).poll_write(context, bytes)
     }
 
     fn poll_write_vectored(
@@ -171,18 +183,18 @@ impl AsyncWrite for Connection {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.check(context)?;
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+        Pin::new(&mut self.transport).poll_write_vectored(context, parts)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        self.transport.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        Pin::new(&mut self.transport).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        Pin::new(&mut self.transport).poll_shutdown(context)
     }
 }

@@ -2,6 +2,7 @@
 //! KV, where the access rights are; the one thing that can be changed here is that the replicas
 //! forget a node that they were polled by, and only from this machine or by a peer.
 
+mod admission;
 mod api;
 mod aside;
 mod fleet;
@@ -12,6 +13,7 @@ mod page;
 mod peer;
 mod peer_fleet;
 mod replicas;
+mod tls;
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,6 +25,7 @@ use axum::Router;
 use axum::error_handling::HandleErrorLayer;
 use axum::extract::connect_info::Connected;
 use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::serve::IncomingStream;
@@ -37,8 +40,10 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::timeout::TimeoutLayer;
 
 use self::listener::Bounded;
+use self::tls::Encryption;
+pub use self::tls::SharedTls;
 use crate::domain::name::Name;
-use crate::domain::peer_token::PeerToken;
+use crate::domain::token::Token;
 use crate::domain::word::Identity;
 use crate::fleet::{Fleet, Gatherer, Whole};
 use crate::metrics::Metrics;
@@ -65,12 +70,13 @@ pub const REPORTS_MAX: usize = 16;
 pub const FINISH_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Who calls.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Caller {
     address: SocketAddr,
     /// Whether it is on this machine: on loopback, or calling an address of this machine from the
     /// same one, which no other machine can.
     is_local: bool,
+    encryption: Encryption,
     /// When its connection is cut.
     ends: Instant,
 }
@@ -92,10 +98,21 @@ pub struct Pages {
     pub replica: Name,
     /// Who it is, for its peers.
     pub identity: Arc<Identity>,
-    /// The secret by which peers are known; without it only this machine is told.
-    pub peer_token: Arc<ArcSwapOption<PeerToken>>,
+    /// Who may see what.
+    pub access: Access,
     /// Cancelled when stopping begins: `/readyz` says so from then on.
     pub stopping: CancellationToken,
+}
+
+/// Who may see what, as it was read last.
+#[derive(Debug, Clone, Default)]
+pub struct Access {
+    /// The secret by which peers are known; without it only this machine is told.
+    pub peers: Arc<ArcSwapOption<Token>>,
+    /// The secret for which the views are shown; none: to everybody.
+    pub viewers: Arc<ArcSwapOption<Token>>,
+    /// What is shown to who begins with TLS; none: plain HTTP is enough.
+    pub tls: SharedTls,
 }
 
 /// All routes with their limits. What goes on by itself ends with `stop`.
@@ -113,7 +130,11 @@ pub fn router(pages: Pages, stop: &CancellationToken) -> Router {
         .route("/api/v1/groups/{group}", get(groups::view))
         .route("/api/v1/replicas", get(replicas::view))
         .merge(page::routes(&pages, stop))
-        .fallback(no_such_page);
+        .fallback(no_such_page)
+        .layer(middleware::from_fn_with_state(
+            pages.clone(),
+            admission::viewers,
+        ));
     // Scrapes and people must not keep a peer out: it would take this replica for out of sight.
     let asked = Router::new().route("/peer/v1/word", get(peer::word));
     let reported = Router::new()
@@ -149,10 +170,11 @@ fn limited(routes: Router<Pages>, requests_max: usize) -> Router<Pages> {
 /// # Errors
 /// When the listener fails.
 pub async fn serve(listener: TcpListener, pages: Pages, stop: CancellationToken) -> io::Result<()> {
+    let tls = Arc::clone(&pages.access.tls);
     let service = router(pages, &stop).into_make_service_with_connect_info::<Caller>();
     let stopped = stop.clone();
-    let served =
-        axum::serve(Bounded::new(listener), service).with_graceful_shutdown(stop.cancelled_owned());
+    let served = axum::serve(Bounded::new(listener, tls), service)
+        .with_graceful_shutdown(stop.cancelled_owned());
     let late = async {
         stopped.cancelled().await;
         sleep(FINISH_TIME_MAX).await;
@@ -170,10 +192,11 @@ impl Connected<IncomingStream<'_, Bounded>> for Caller {
         let address = *stream.remote_addr();
         let own = stream.io().local_ip();
         let is_local = address.ip().to_canonical().is_loopback() || own == Some(address.ip());
-        let ends = stream.io().ends();
+        let (ends, encryption) = (stream.io().ends(), stream.io().encryption());
         Self {
             address,
             is_local,
+            encryption,
             ends,
         }
     }

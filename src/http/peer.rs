@@ -6,10 +6,11 @@ use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
+use super::admission::bearer;
 use super::aside::aside;
 use super::{Caller, Pages};
 use crate::clock;
-use crate::domain::peer_token::PeerToken;
+use crate::domain::token::Token;
 
 /// How many words with a whole memory are written at once; further ones wait.
 const MEMORIES_AT_ONCE_MAX: usize = 2;
@@ -70,27 +71,17 @@ fn say(pages: &Pages, known: Option<u64>) -> String {
 
 /// Whether who calls is a peer: it has the token, or without one it is on this machine.
 pub(super) fn admitted(pages: &Pages, caller: &Caller, headers: &HeaderMap) -> Result<(), Refused> {
-    let token = pages.peer_token.load();
+    let token = pages.access.peers.load();
     admit(token.as_deref(), bearer(headers), caller.is_local)
 }
 
-fn admit(token: Option<&PeerToken>, sent: Option<&[u8]>, is_local: bool) -> Result<(), Refused> {
+fn admit(token: Option<&Token>, sent: Option<&[u8]>, is_local: bool) -> Result<(), Refused> {
     match (token, sent) {
         (Some(token), Some(sent)) if token.matches(sent) => Ok(()),
         (Some(_), Some(_) | None) => Err(Refused::Token),
         (None, Some(_) | None) if is_local => Ok(()),
         (None, Some(_) | None) => Err(Refused::Stranger),
     }
-}
-
-/// The credentials of `Authorization: Bearer` (RFC 6750); the scheme's case does not matter.
-fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
-    const SCHEME: &[u8] = b"bearer ";
-    let value = headers.get(header::AUTHORIZATION)?.as_bytes();
-    let (scheme, credentials) = value.split_at_checked(SCHEME.len())?;
-    scheme
-        .eq_ignore_ascii_case(SCHEME)
-        .then(|| credentials.trim_ascii())
 }
 
 pub(super) fn json(text: String) -> Response {
@@ -118,13 +109,12 @@ impl Refused {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::HeaderValue;
 
     const TOKEN: &str = "0123456789abcdef";
 
     #[test]
     fn only_a_peer_is_told() {
-        let token = PeerToken::parse(TOKEN).unwrap();
+        let token = Token::parse(TOKEN).unwrap();
         let (with, without) = (Some(&token), None);
         for (token, sent, is_local, expected) in [
             (with, Some(TOKEN), false, Ok(())),
@@ -140,21 +130,5 @@ mod tests {
             let admitted = admit(token, sent.map(str::as_bytes), is_local);
             assert_eq!(admitted, expected, "{token:?} {sent:?} {is_local}");
         }
-    }
-
-    #[test]
-    fn the_token_is_read_from_the_authorization_header() {
-        for (value, expected) in [
-            ("Bearer secret", Some("secret")),
-            ("bearer  secret ", Some("secret")),
-            ("Basic secret", None),
-            ("Bearer", None),
-            ("Bearer ", Some("")),
-        ] {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::AUTHORIZATION, HeaderValue::from_static(value));
-            assert_eq!(bearer(&headers), expected.map(str::as_bytes), "{value:?}");
-        }
-        assert_eq!(bearer(&HeaderMap::new()), None);
     }
 }

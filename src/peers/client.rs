@@ -1,5 +1,5 @@
-//! The HTTP client of all questions to peers: one connection each, plain HTTP, every size and time
-//! bounded.
+//! The HTTP client of all questions to peers: one connection each, over TLS where the peer's URL
+//! says so, every size and time bounded.
 //!
 //! Each question has a connection of its own. A kept one would end with a reset when the peer
 //! dies, which says less than a connection that is refused.
@@ -20,15 +20,15 @@ use tokio::task::spawn_blocking;
 
 use super::Peer;
 use crate::causes::{chain, root_cause};
-use crate::domain::peer_token::PeerToken;
-use crate::http_client::{self, BodyError};
+use crate::domain::token::Token;
+use crate::http_client::{self, Authority, BodyError};
 
 /// Sends requests to peers, with the token that is held at that moment.
 #[derive(Debug)]
 pub(super) struct PeerClient {
     client: Client,
     names: OneLookup,
-    token: Arc<ArcSwapOption<PeerToken>>,
+    token: Arc<ArcSwapOption<Token>>,
 }
 
 /// A request without a body. `path` holds nothing that would have to be escaped.
@@ -56,9 +56,13 @@ impl PeerClient {
     ///
     /// # Errors
     /// When the HTTP client cannot be made.
-    pub(super) fn new(token: Arc<ArcSwapOption<PeerToken>>, limit: Duration) -> io::Result<Self> {
+    pub(super) fn new(
+        token: Arc<ArcSwapOption<Token>>,
+        authorities: Vec<Authority>,
+        limit: Duration,
+    ) -> io::Result<Self> {
         let names = OneLookup::default();
-        let client = http_client::to_replicas()
+        let client = http_client::to_replicas(authorities)
             .connect_timeout(limit)
             .timeout(limit)
             .pool_max_idle_per_host(0)
@@ -73,7 +77,7 @@ impl PeerClient {
     }
 
     /// Sends this token from now on.
-    pub(super) fn set_token(&self, token: Option<PeerToken>) {
+    pub(super) fn set_token(&self, token: Option<Token>) {
         self.token.store(token.map(Arc::new));
     }
 

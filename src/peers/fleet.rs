@@ -15,16 +15,16 @@ use super::Peer;
 use super::client::{Failed, Method, PeerClient, Request};
 use crate::domain::fleet::{Missing, Report};
 use crate::domain::name::Name;
-use crate::domain::peer_token::PeerToken;
 use crate::domain::statement::Statement;
+use crate::domain::token::Token;
 use crate::domain::word::Identity;
 use crate::fleet::{Forgot, Others};
+use crate::http_client::Authority;
 
 /// The longest that one of these questions may take, the reading of its answer included. Far more
 /// than a large report needs, and less than an HTTP request may take here: the others are shown.
 pub const FLEET_TIME_MAX: Duration = Duration::from_secs(2);
-/// The most bytes of a report. A real row takes 300, so all rows that a replica keeps have room;
-/// only with names near the longest there is none for the last of them.
+/// The most bytes of a report. A row takes some 50, so all rows that a replica keeps have room.
 pub const REPORT_BYTES_MAX: usize = 32 << 20;
 /// The most bytes of what a peer says to have forgotten.
 const FORGOTTEN_BYTES_MAX: usize = 4_096;
@@ -49,17 +49,18 @@ struct Forgotten {
 }
 
 impl FleetAsk {
-    /// Asks these as `identity`, and with the token that is held at that moment. Connects to
-    /// nothing yet.
+    /// Asks these as `identity`, and with the token that is held at that moment; those at
+    /// `https://` are known by `authorities`. Connects to nothing yet.
     ///
     /// # Errors
     /// When the HTTP client cannot be made.
     pub fn new(
         identity: Arc<Identity>,
-        token: Arc<ArcSwapOption<PeerToken>>,
+        token: Arc<ArcSwapOption<Token>>,
+        authorities: Vec<Authority>,
         peers: Vec<Peer>,
     ) -> io::Result<Self> {
-        let client = PeerClient::new(token, FLEET_TIME_MAX)?;
+        let client = PeerClient::new(token, authorities, FLEET_TIME_MAX)?;
         let way = Arc::new(Way { client, identity });
         Ok(Self { way, peers })
     }

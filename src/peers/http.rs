@@ -10,8 +10,9 @@ use tokio::task::spawn_blocking;
 use super::client::{Failed, Method, PeerClient, Request};
 use super::{Ask, Peer};
 use crate::domain::authority::Heard;
-use crate::domain::peer_token::PeerToken;
+use crate::domain::token::Token;
 use crate::domain::word::{Identity, Word};
+use crate::http_client::Authority;
 
 /// The most bytes of a word. Consul's own largest listing is smaller; more is no peer's.
 pub const WORD_BYTES_MAX: usize = 64 << 20;
@@ -27,22 +28,24 @@ pub struct HttpAsk {
 }
 
 impl HttpAsk {
-    /// Asks as `identity`, and with the token that is held at that moment; `limit` is the longest
-    /// that connecting, and that the whole exchange, may take. Connects to nothing yet.
+    /// Asks as `identity`, and with the token that is held at that moment; peers at `https://` are
+    /// known by `authorities`. `limit` is the longest that connecting, and that the whole
+    /// exchange, may take. Connects to nothing yet.
     ///
     /// # Errors
     /// When the HTTP client cannot be made.
     pub fn new(
         identity: Arc<Identity>,
-        token: Arc<ArcSwapOption<PeerToken>>,
+        token: Arc<ArcSwapOption<Token>>,
+        authorities: Vec<Authority>,
         limit: Duration,
     ) -> io::Result<Self> {
-        let client = PeerClient::new(token, limit)?;
+        let client = PeerClient::new(token, authorities, limit)?;
         Ok(Self { client, identity })
     }
 
     /// Sends this token from now on.
-    pub fn set_token(&self, token: Option<PeerToken>) {
+    pub fn set_token(&self, token: Option<Token>) {
         self.client.set_token(token);
     }
 

@@ -1,8 +1,5 @@
 //! The other replicas: who they are, the secret that they share, and the questions to them.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -16,18 +13,17 @@ use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::domain::authority::Times;
 use crate::domain::name::Name;
-use crate::domain::peer_token::PeerToken;
 use crate::domain::sentinel::SCHEMA;
+use crate::domain::token::Token;
 use crate::domain::word::Identity;
 use crate::fleet::Gatherer;
+use crate::http_client::{self, Authority};
 use crate::metrics::PeerCounters;
 use crate::peers::{Asker, FleetAsk, HttpAsk, Parts, Peer};
+use crate::secret_file;
 
 /// The secret, as it was read last.
-pub(super) type SharedToken = Arc<ArcSwapOption<PeerToken>>;
-
-/// A larger file is no token's.
-const FILE_BYTES_MAX: u64 = 4_096;
+pub(super) type SharedToken = Arc<ArcSwapOption<Token>>;
 
 /// The slots of the others.
 pub(super) fn slots(config: &Config) -> impl Iterator<Item = Name> {
@@ -46,10 +42,9 @@ pub(super) fn identity(config: &Config) -> Identity {
 }
 
 /// Reads the secret, if there is one.
-pub(super) fn token(config: &Config) -> anyhow::Result<SharedToken> {
-    let token = config.peers_token_file.as_deref().map(read_token);
-    let token = token.transpose().context("peers_token_file")?;
-    Ok(Arc::new(ArcSwapOption::from(token.map(Arc::new))))
+pub(super) fn token(config: &Config) -> anyhow::Result<Option<Token>> {
+    let token = config.peers_token_file.as_deref().map(secret_file::token);
+    token.transpose().context("peers_token_file")
 }
 
 /// Who asks the others, ready to run.
@@ -61,7 +56,8 @@ pub(super) fn asker(
     counters: Arc<PeerCounters>,
 ) -> anyhow::Result<Asker<HttpAsk>> {
     let times = Times::from_poll_interval(config.poll_interval);
-    let ask = HttpAsk::new(identity, token, times.answer_time_max())
+    let authorities = authorities(config)?;
+    let ask = HttpAsk::new(identity, token, authorities, times.answer_time_max())
         .context("the peers' HTTP client cannot be made")?;
     Ok(Asker::new(Parts {
         ask,
@@ -80,9 +76,16 @@ pub(super) fn gatherer(
     identity: Arc<Identity>,
     token: SharedToken,
 ) -> anyhow::Result<Gatherer> {
-    let ask = FleetAsk::new(identity, token, others(config));
+    let ask = FleetAsk::new(identity, token, authorities(config)?, others(config));
     let ask = ask.context("the peers' HTTP client cannot be made")?;
     Ok(Gatherer::new(Arc::new(ask)))
+}
+
+/// By whom replicas at `https://` are known.
+fn authorities(config: &Config) -> anyhow::Result<Vec<Authority>> {
+    let file = config.http.access.ca_file.as_deref();
+    let authorities = file.map(http_client::authorities).transpose();
+    Ok(authorities.context("http.ca_file")?.unwrap_or_default())
 }
 
 /// The others, and where they are asked.
@@ -103,7 +106,7 @@ pub(super) async fn reload(
     beliefs: &Beliefs,
 ) {
     if let Some(path) = before.peers_token_file.as_deref() {
-        match read_token(path) {
+        match secret_file::token(path) {
             Ok(new) => {
                 token.store(Some(Arc::new(new)));
                 info!("the peers' token was read anew");
@@ -124,20 +127,4 @@ pub(super) async fn reload(
         }
         Err(errors) => error!("the old assume_gone stays in use: {errors}"),
     }
-}
-
-fn read_token(path: &Path) -> anyhow::Result<PeerToken> {
-    let place = || path.display().to_string();
-    let metadata = fs::metadata(path).with_context(place)?;
-    anyhow::ensure!(metadata.is_file(), "{}: no regular file", place());
-    let size = metadata.len();
-    anyhow::ensure!(size <= FILE_BYTES_MAX, "{}: {size} bytes", place());
-    let text = fs::read_to_string(path).with_context(place)?;
-    if metadata.permissions().mode() & 0o077 != 0 {
-        warn!(
-            "{}: others than its owner can read or write the token",
-            place()
-        );
-    }
-    PeerToken::parse(&text).with_context(place)
 }

@@ -66,14 +66,24 @@ fn sighup_reads_the_log_filter_anew_and_a_wrong_one_changes_nothing() {
     let folder = Folder::new("sighup");
     let file = folder.join("tidegate.toml");
     let say = |level: &str| fs::write(&file, format!("log.level = \"{level}\"\n")).unwrap();
-    say("info");
+    say("warn,tidegate::serve=info");
     let config = file.display().to_string();
     let mut tidegate = Tidegate::start(&["--kv", &state.kv(), "--config", &config]);
+    state.put("canary-state", "maint");
+    tidegate.await_answer("web/cny canary", "up maint", PATIENCE);
     let process = tidegate.process();
     say("info,tidegate::watch=debug");
     process.signal(Signal::HUP);
     let read = "log filter read anew level=\"info,tidegate::watch=debug\"";
     process.await_log(read, PATIENCE);
+    let changed = " changed path=canary-state";
+    assert!(
+        !process.log_text().contains(changed),
+        "{}",
+        process.log_text()
+    );
+    state.put("canary-state", "drain");
+    process.await_log(changed, PATIENCE);
     say("=,=");
     process.signal(Signal::HUP);
     process.await_log("the old log filter stays in use", PATIENCE);

@@ -17,7 +17,7 @@ use crate::haproxy::files;
 /// The files of nodes.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct FilesArgs {
-    /// `HAProxy`'s files of a node, as `haproxy -f` takes them: the rails count the servers that
+    /// HAProxy's files of a node, as `haproxy -f` takes them: the rails count the servers that
     /// they say it has. More than once for more files, and for more nodes.
     #[arg(long, value_name = "NODE=PATH", value_parser = of_node)]
     haproxy_files: Vec<(Name, PathBuf)>,

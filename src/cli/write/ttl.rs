@@ -12,11 +12,11 @@ use crate::domain::ramp::{EVERY_MIN, SPAN_MAX};
 /// When a directive ends.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct TtlArgs {
-    /// When it ends; see --on-expiry.
+    /// How long it stands, such as 2h; --on-expiry says what happens then.
     #[arg(long, value_name = "TIME", value_parser = span)]
     ttl: Option<Duration>,
-    /// What happens at its end: it keeps standing and is shown as a problem, or no longer counts.
-    #[arg(long, value_enum, requires = "ttl", default_value_t = AtEnd::Alert)]
+    /// At its end it keeps standing and is shown as a problem (alert), or no longer counts (lift).
+    #[arg(long, value_enum, value_name = "WHAT", requires = "ttl", default_value_t = AtEnd::Alert)]
     on_expiry: AtEnd,
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::cli::ask::{has_terminal, tell};
+use crate::cli::ask::{has_terminal, tell_over};
 use crate::cli::look::Look;
 use crate::cli::{Exit, Failure, print};
 use crate::clock;
@@ -69,7 +69,7 @@ pub(super) fn converged(
             return Err(Failure::new(Exit::NotConverged, text));
         }
         if has_terminal() {
-            tell(&format!("\r\x1b[K{line}"));
+            tell_over(&line);
         }
         look.wait(EVERY);
     }
@@ -85,11 +85,11 @@ impl Progress {
                 affected.is_empty() || affected.iter().any(row)
             };
             let rows = node.rows.iter().filter(|(server, _)| is_affected(server));
-            let rows: Vec<&Row> = rows.map(|(_, row)| row).collect();
+            let rows: Vec<Row> = rows.map(|(_, row)| row).collect();
             if rows.is_empty() {
                 continue;
             }
-            let told = |row: &&Row| {
+            let told = |row: &Row| {
                 let version = row.told.as_ref().map(|told| told.version);
                 version.is_some_and(|version| version.generation >= generation)
             };

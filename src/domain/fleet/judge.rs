@@ -1,6 +1,7 @@
 //! What is silent, and who has not been told the newest listing.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -57,12 +58,12 @@ impl Judge {
     /// Whether no row of a node polls.
     #[must_use]
     pub fn silent_node(&self, node: &Node) -> bool {
-        node.rows.values().all(|row| self.silent(row))
+        node.rows.values().all(|row| self.silent(&row))
     }
 
     /// Rows that do not poll while others of their node do.
     #[must_use]
-    pub fn rows_silent_alone(&self, nodes: &BTreeMap<Name, Node>) -> usize {
+    pub fn rows_silent_alone(&self, nodes: &BTreeMap<Name, Arc<Node>>) -> usize {
         let silent = |node: &Node| node.rows.values().filter(|row| self.silent(row)).count();
         let all = nodes.values().map(|node| (silent(node), node.rows.len()));
         let alone = all.filter(|(silent, rows)| silent < rows);
@@ -81,7 +82,7 @@ impl Judge {
     /// that do not poll are left out. It is the age of the oldest change that is not applied, or up
     /// to one interval more. `None`: every row that polls was told.
     #[must_use]
-    pub fn oldest_unapplied(&self, nodes: &BTreeMap<Name, Node>) -> Option<Duration> {
+    pub fn oldest_unapplied(&self, nodes: &BTreeMap<Name, Arc<Node>>) -> Option<Duration> {
         let rows = nodes.values().flat_map(|node| node.rows.values());
         let lacking = rows.filter(|row| self.behind(row) && !self.silent(row));
         let told = lacking.map(|row| row.told.map_or(row.first, |told| told.at));
@@ -90,7 +91,7 @@ impl Judge {
 
     /// Counts it all.
     #[must_use]
-    pub fn summary(&self, nodes: &BTreeMap<Name, Node>) -> Summary {
+    pub fn summary(&self, nodes: &BTreeMap<Name, Arc<Node>>) -> Summary {
         let mut summary = Summary {
             nodes: nodes.len(),
             ..Summary::default()

@@ -1,6 +1,7 @@
 //! The whole fleet out of what each replica was asked.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -18,7 +19,7 @@ pub struct Merged {
     /// What each replica said, its nodes left out.
     pub replicas: BTreeMap<Name, Report>,
     /// All nodes.
-    pub nodes: BTreeMap<Name, Node>,
+    pub nodes: BTreeMap<Name, Arc<Node>>,
 }
 
 impl Merged {
@@ -44,15 +45,20 @@ impl Merged {
                 for (address, run) in node.addresses.iter() {
                     merged.addresses.join(address, run);
                 }
-                for (server, row) in node.rows {
-                    rows.entry((name.clone(), server)).or_default().push(row);
+                for (server, row) in node.rows.iter() {
+                    let key = (name.clone(), server.clone());
+                    rows.entry(key).or_default().push(row);
                 }
             }
         }
         for ((node, server), rows) in rows {
-            let node = nodes.entry(node).or_default();
-            node.rows.extend(merge_rows(&rows).map(|row| (server, row)));
+            let node: &mut Node = nodes.entry(node).or_default();
+            if let Some(row) = merge_rows(&rows) {
+                node.rows.put(server, &row);
+            }
         }
+        let nodes = nodes.into_iter();
+        let nodes = nodes.map(|(name, node)| (name, Arc::new(node))).collect();
         Self { replicas, nodes }
     }
 

@@ -1,12 +1,13 @@
 //! The rows that asked one replica: bounded, and forgotten after a day of silence.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Identity, NODES_MAX, Node, Polled, Row, span};
-use crate::domain::name::Name;
+use super::{Identity, NODES_MAX, Node, Polled, Row, SERVERS_MAX, span};
+use crate::domain::name::{Name, ServerId};
 
 /// How long a silent row stays known: over a night and a weekend's first half it is still seen to
 /// be missing, and a node that was taken away is not shown for ever.
@@ -19,11 +20,17 @@ const EVICTED_PART: usize = 64;
 /// The rows that asked this replica.
 #[derive(Debug, Clone)]
 pub struct Table {
-    nodes: BTreeMap<Name, Node>,
+    nodes: BTreeMap<Name, Arc<Node>>,
+    servers: Servers,
     rows: usize,
     rows_max: usize,
+    servers_max: usize,
     dropped: u64,
 }
+
+/// One copy of each server's name: all nodes have the same servers.
+#[derive(Debug, Clone, Default)]
+struct Servers(HashSet<ServerId>);
 
 /// The longest silent ones of many.
 struct Eviction {
@@ -51,21 +58,45 @@ impl Eviction {
     }
 }
 
+impl Servers {
+    /// The one copy of this name.
+    fn shared(&mut self, server: &ServerId) -> ServerId {
+        if let Some(known) = self.0.get(server) {
+            return known.clone();
+        }
+        self.0.insert(server.clone());
+        server.clone()
+    }
+
+    /// Forgets the names that no row has.
+    fn drop_unused(&mut self) {
+        self.0.retain(ServerId::is_shared);
+    }
+}
+
 impl Table {
     /// Knows nobody yet, and at most `rows_max` rows.
     #[must_use]
-    pub const fn new(rows_max: usize) -> Self {
+    pub fn new(rows_max: usize) -> Self {
+        Self::bounded(rows_max, SERVERS_MAX)
+    }
+
+    /// The same, with at most `servers_max` servers among all rows.
+    #[must_use]
+    pub fn bounded(rows_max: usize, servers_max: usize) -> Self {
         Self {
             nodes: BTreeMap::new(),
+            servers: Servers::default(),
             rows: 0,
             rows_max,
+            servers_max,
             dropped: 0,
         }
     }
 
     /// Goes on with what was known before a restart.
     #[must_use]
-    pub fn remembering(rows_max: usize, nodes: BTreeMap<Name, Node>, now: Timestamp) -> Self {
+    pub fn remembering(rows_max: usize, nodes: BTreeMap<Name, Arc<Node>>, now: Timestamp) -> Self {
         let rows = nodes.values().map(|node| node.rows.len()).sum();
         let mut table = Self {
             nodes,
@@ -74,6 +105,10 @@ impl Table {
         };
         table.tend(now);
         table.make_room(0, 0);
+        for node in table.nodes.values_mut() {
+            let rows = &mut Arc::make_mut(node).rows;
+            rows.share_names(|server| table.servers.shared(server));
+        }
         table
     }
 
@@ -87,14 +122,13 @@ impl Table {
     /// who asks by ever other names would otherwise have rows forgotten all the time, and the rows
     /// of the fleet among them.
     pub fn record_among(&mut self, identity: &Identity, polled: &Polled, new_left: &mut usize) {
-        let node = self.nodes.get_mut(&identity.node);
-        let known = node.and_then(|node| {
+        if let Some(node) = self.nodes.get_mut(&identity.node) {
+            let node = Arc::make_mut(node);
             node.add(identity, polled);
-            node.rows.get_mut(&identity.server)
-        });
-        if let Some(row) = known {
-            row.add(identity.address, polled);
-            return;
+            let add = |row: &mut Row| row.add(identity.address, polled);
+            if node.rows.change(&identity.server, add) {
+                return;
+            }
         }
         let Some(left) = new_left.checked_sub(1) else {
             self.dropped += polled.polls;
@@ -103,12 +137,17 @@ impl Table {
         *new_left = left;
         let new = !self.nodes.contains_key(&identity.node);
         self.make_room(usize::from(new), 1);
+        if !self.servers.0.contains(&identity.server) {
+            self.make_room_among_servers();
+        }
+        let server = self.servers.shared(&identity.server);
         let node = self.nodes.entry(identity.node.clone()).or_default();
+        let node = Arc::make_mut(node);
         if node.rows.is_empty() {
             node.add(identity, polled);
         }
         let row = Row::new(identity.address, polled);
-        node.rows.insert(identity.server.clone(), row);
+        node.rows.put(server, &row);
         self.rows += 1;
     }
 
@@ -123,14 +162,15 @@ impl Table {
     /// it also corrects times that a clock which has been set back left in the future.
     pub fn tend(&mut self, now: Timestamp) {
         for node in self.nodes.values_mut() {
-            node.cut(now);
+            Arc::make_mut(node).cut(now);
         }
         self.retain(|row| span(row.last, now) < FORGET_AFTER);
+        self.servers.drop_unused();
     }
 
     /// All nodes with their rows.
     #[must_use]
-    pub const fn nodes(&self) -> &BTreeMap<Name, Node> {
+    pub const fn nodes(&self) -> &BTreeMap<Name, Arc<Node>> {
         &self.nodes
     }
 
@@ -143,7 +183,7 @@ impl Table {
     /// The longest silent nodes and rows make room for so many more.
     fn make_room(&mut self, nodes: usize, rows: usize) {
         let before = self.rows;
-        let lasts = |node: &Node| node.polled().map_or(Timestamp::MIN, |(_, last)| last);
+        let lasts = |node: &Arc<Node>| node.polled().map_or(Timestamp::MIN, |(_, last)| last);
         if self.nodes.len() + nodes > NODES_MAX {
             let excess = self.nodes.len() + nodes - NODES_MAX;
             let all = self.nodes.values().map(lasts).collect();
@@ -157,19 +197,33 @@ impl Table {
         }
         if self.rows + rows > self.rows_max {
             let excess = self.rows + rows - self.rows_max;
-            let all = self.nodes.values().flat_map(|node| node.rows.values());
-            let all = all.map(|row| row.last).collect();
-            let mut goes = Eviction::of(all, excess.max(self.rows_max / EVICTED_PART));
-            self.retain(|row| !goes.takes(row.last));
+            self.evict(excess.max(self.rows_max / EVICTED_PART));
         }
         self.dropped += (before - self.rows) as u64;
+    }
+
+    /// The longest silent rows make room for one more server.
+    fn make_room_among_servers(&mut self) {
+        let before = self.rows;
+        while self.servers.0.len() >= self.servers_max && self.rows > 0 {
+            self.evict((self.rows / EVICTED_PART).max(1));
+            self.servers.drop_unused();
+        }
+        self.dropped += (before - self.rows) as u64;
+    }
+
+    fn evict(&mut self, count: usize) {
+        let all = self.nodes.values().flat_map(|node| node.rows.values());
+        let all = all.map(|row| row.last).collect();
+        let mut goes = Eviction::of(all, count);
+        self.retain(|row| !goes.takes(row.last));
     }
 
     fn retain(&mut self, mut stays: impl FnMut(&Row) -> bool) {
         let rows = &mut self.rows;
         self.nodes.retain(|_, node| {
             let before = node.rows.len();
-            node.rows.retain(|_, row| stays(row));
+            Arc::make_mut(node).rows.retain(&mut stays);
             *rows -= before - node.rows.len();
             !node.rows.is_empty()
         });

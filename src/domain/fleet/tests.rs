@@ -57,7 +57,7 @@ fn prefix() -> Prefix {
     Prefix::new("frontend", "gprd").unwrap()
 }
 
-fn only_row(table: &Table) -> &Row {
+fn only_row(table: &Table) -> Row {
     let node = table.nodes().values().next().unwrap();
     node.rows.values().next().unwrap()
 }
@@ -85,9 +85,14 @@ fn of_a_flood_of_new_rows_only_some_become_known_and_known_ones_are_counted() {
         );
     }
     let rows = &table.nodes()["lb-1"].rows;
-    let names: Vec<_> = rows.keys().map(ServerId::as_str).collect();
+    let names: Vec<_> = rows.iter().map(|(id, _)| id.as_str()).collect();
     assert_eq!(names, ["web/a", "web/b", "web/known"]);
-    assert_eq!(rows["web/known"].polls, 2);
+    assert_eq!(
+        rows.get(&ServerId::parse("web/known").unwrap())
+            .unwrap()
+            .polls,
+        2
+    );
     assert_eq!(table.dropped(), 2);
 }
 
@@ -126,13 +131,13 @@ fn a_row_is_silent_after_three_of_its_own_intervals() {
     poll(&mut table, "lb-1", "web/a", 0);
     // Two seconds are the fleet's smallest interval; before six it may be a lost poll.
     for (millis, silent) in [(0, false), (6_000, false), (6_001, true)] {
-        assert_eq!(judge(millis).silent(only_row(&table)), silent, "{millis}");
+        assert_eq!(judge(millis).silent(&only_row(&table)), silent, "{millis}");
     }
     for second in 1..=9 {
         poll(&mut table, "lb-1", "web/a", second * 10_000);
     }
     for (millis, silent) in [(120_000, false), (120_001, true)] {
-        assert_eq!(judge(millis).silent(only_row(&table)), silent, "{millis}");
+        assert_eq!(judge(millis).silent(&only_row(&table)), silent, "{millis}");
     }
     // However short the interval: a reload takes its time.
     let quick = Judge {
@@ -272,7 +277,7 @@ fn times_of_a_clock_that_was_wrong_end_with_it() {
     assert_eq!(only_row(&table).last, at(1_000));
     let table = Table::remembering(10, table.nodes().clone(), at(500));
     assert_eq!(only_row(&table).last, at(500));
-    assert!(judge(7_000).silent(only_row(&table)));
+    assert!(judge(7_000).silent(&only_row(&table)));
 }
 
 #[test]
@@ -313,10 +318,21 @@ fn what_is_not_whole_or_not_ours_is_refused() {
     );
     let json = report("a", 1, &table).to_json(&prefix());
     for (part, instead, text) in [
-        ("\"v\":1", "\"v\":2", "its form is 2"),
+        ("\"v\":2", "\"v\":1", "its form is 1"),
         ("drain", "gone", "\"gone\" is no answer"),
         ("lb-1", "lb 1", "node \"lb 1\""),
         ("web/a", "web", "server \"web\""),
+        (
+            "\"rows\":[[0,",
+            "\"rows\":[[7,",
+            "server 7 is not among the 1 listed",
+        ),
+        (
+            ",[1,0,0]]]",
+            ",[1,9,0]]]",
+            "answer 9 is not among the 1 listed",
+        ),
+        (",[1,0,0]]]", ",[-9223372036854775808,0,0]]]", "is none"),
         (
             "\"dropped\":0",
             "\"dropped\":0,\"more\":1",
@@ -418,4 +434,53 @@ lb-1   b     web/a   silent, behind  drain   1      100.0 s ago  1      0
 lb-22  b     web/bb  ok              drain   2      0.5 s ago    2      0
 ";
     assert_eq!(view.to_table(), expected);
+}
+
+#[test]
+fn a_packed_row_is_the_row_and_a_hundred_bytes() {
+    const { assert!(ROW_BYTES <= 104) };
+    let row = |address: &str, interval: Option<u64>, told: Option<Told>| Row {
+        polls: 3,
+        unanswered: 1,
+        first: at(5),
+        last: at(9_000),
+        interval: interval.map(Duration::from_millis),
+        address: address.parse().unwrap(),
+        told,
+    };
+    let rows = [
+        ("web/b", row("10.0.0.1", Some(2_000), Some(told(9_000, 7)))),
+        ("web/a", row("2001:db8::1", None, None)),
+        ("web/c", row("10.0.0.1", Some(300_000), Some(told(0, 1)))),
+    ];
+    let id = |text| ServerId::parse(text).unwrap();
+    let packed: Rows = rows
+        .iter()
+        .map(|(server, row)| (id(server), row.clone()))
+        .collect();
+    for (server, row) in rows {
+        assert_eq!(packed.get(&id(server)), Some(row));
+    }
+    let order: Vec<_> = packed.iter().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(order, ["web/a", "web/b", "web/c"]);
+}
+
+#[test]
+fn the_names_of_all_nodes_servers_are_bounded_and_held_once() {
+    let mut table = Table::bounded(ROWS_MAX, 100);
+    for node in ["lb-1", "lb-2"] {
+        poll(&mut table, node, "web/a", 0);
+    }
+    let copies = table.nodes().values().flat_map(|node| node.rows.iter());
+    let copies: Vec<_> = copies.map(|(id, _)| id.as_str().as_ptr()).collect();
+    assert_eq!(copies[0], copies[1]);
+    for server in 0_i64..100 {
+        poll(&mut table, "lb-1", &format!("web/s{server}"), 1 + server);
+    }
+    // The longest silent ones made room.
+    assert!(table.dropped() > 0);
+    let last = ServerId::parse("web/s99").unwrap();
+    let rows = &table.nodes()["lb-1"].rows;
+    assert!(rows.len() <= 100 && rows.get(&last).is_some());
+    assert!(!table.nodes().contains_key("lb-2"));
 }

@@ -178,14 +178,14 @@ impl View {
 }
 
 impl NodeView {
-    fn new(name: &Name, node: &Node, rows: &[(&ServerId, &Row)], judge: &Judge) -> Self {
+    fn new(name: &Name, node: &Node, rows: &[(&ServerId, Row)], judge: &Judge) -> Self {
         let polled = node.polled();
         let addresses = node.addresses.iter().map(|(address, run)| AddressView {
             address,
             since: run.since,
             last_poll: run.last,
         });
-        let row = |(server, row): &(&ServerId, &Row)| RowView::new(server, row, judge);
+        let row = |(server, row): &(&ServerId, Row)| RowView::new(server, row, judge);
         Self {
             node: name.to_string(),
             zones: node.zones_now().map(ToString::to_string).collect(),

@@ -1,6 +1,7 @@
 //! What changed from one snapshot to the next.
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::sync::Arc;
 
 use super::{Placed, Snapshot};
 
@@ -17,26 +18,29 @@ impl Snapshot {
     /// The directives that are other than in an earlier snapshot, in the order of their paths.
     #[must_use]
     pub fn differences<'a>(&'a self, earlier: &'a Self) -> Vec<Difference<'a>> {
-        let mut by_path: BTreeMap<&str, Difference<'a>> = BTreeMap::new();
-        for before in earlier.placed() {
-            let difference = Difference {
-                before: Some(before),
-                after: None,
+        let mut differences = Vec::new();
+        let mut olds = earlier.by_path.iter().peekable();
+        let mut news = self.by_path.iter().peekable();
+        loop {
+            let order = match (olds.peek(), news.peek()) {
+                (None, None) => return differences,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some(old), Some(new)) => old.path.cmp(&new.path),
             };
-            by_path.insert(&before.path, difference);
-        }
-        for after in self.placed() {
-            let nothing = Difference {
-                before: None,
-                after: None,
+            let before = order.is_le().then(|| olds.next()).flatten();
+            let after = order.is_ge().then(|| news.next()).flatten();
+            let same = match (before, after) {
+                (Some(before), Some(after)) => {
+                    Arc::ptr_eq(before, after) || before.directive == after.directive
+                }
+                (None, _) | (_, None) => false,
             };
-            by_path.entry(&after.path).or_insert(nothing).after = Some(after);
+            if !same {
+                let (before, after) = (before.map(|it| &**it), after.map(|it| &**it));
+                differences.push(Difference { before, after });
+            }
         }
-        by_path.retain(|_, difference| {
-            let said = |placed: Option<&'a Placed>| placed.map(|placed| &placed.directive);
-            said(difference.before) != said(difference.after)
-        });
-        by_path.into_values().collect()
     }
 }
 

@@ -2,6 +2,7 @@ use super::*;
 use crate::domain::answer::Origin;
 use crate::domain::listing::Entry;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 fn snapshot(entries: &[(&str, &str)]) -> Snapshot {
     Snapshot::build(&Listing::with_sentinel(7, entries)).unwrap()
@@ -327,6 +328,13 @@ fn any_path() -> impl Strategy<Value = String> {
     (scope, target).prop_map(|(scope, target)| format!("{scope}{target}"))
 }
 
+/// Without a guard, with one that refuses a bare drain, and settings that cannot be read.
+const GUARDS: [&str; 3] = ["{}", r#"{"guard":{"groups":["ci"]}}"#, "{"];
+
+fn any_entries() -> impl Strategy<Value = BTreeMap<String, (String, u64)>> {
+    proptest::collection::btree_map(any_path(), (any_value(), 1u64..3), 0..10)
+}
+
 proptest! {
     #[test]
     fn an_answer_holds_until_its_next_change(
@@ -342,6 +350,33 @@ proptest! {
         if first.until.is_none_or(|until| later < until) {
             prop_assert_eq!(first.answer, snapshot.decide(&request, "lb-1", later).answer);
         }
+    }
+
+    #[test]
+    fn what_is_not_read_again_is_as_if_it_were(
+        before in any_entries(), after in any_entries(), guards in (0usize..3, 0usize..3),
+    ) {
+        let listing = |entries: &BTreeMap<String, (String, u64)>, guard: usize| {
+            let mut listing = Listing::with_sentinel(7, &[("settings", GUARDS[guard])]);
+            for (path, (value, modify_index)) in entries {
+                let value = value.clone().into();
+                listing.entries.insert(path.clone(), Entry { value, modify_index: *modify_index });
+            }
+            listing
+        };
+        let (before, after) = (listing(&before, guards.0), listing(&after, guards.1));
+        let earlier = Snapshot::build(&before).unwrap();
+        let anew = Snapshot::build(&after).unwrap();
+        let built = Snapshot::build_after(&after, (&before, &earlier)).unwrap();
+        prop_assert_eq!(&built, &anew);
+        let paths: Vec<_> = built.differences(&earlier).iter().map(|it| it.path().to_owned()).collect();
+        let said = |snapshot: &Snapshot, path: &str| {
+            let mut placed = snapshot.placed();
+            placed.find(|it| it.path == path).map(|it| it.directive.clone())
+        };
+        let all: BTreeSet<_> = before.entries.keys().chain(after.entries.keys()).collect();
+        let other = all.into_iter().filter(|path| said(&anew, path) != said(&earlier, path));
+        prop_assert_eq!(paths, other.cloned().collect::<Vec<_>>());
     }
 
     #[test]

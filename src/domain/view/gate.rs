@@ -1,13 +1,13 @@
 //! Is the canary up? What a release tool asks. Whatever is not known means no.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
 
 use super::table::{ago, names, why};
-use super::{Backend, View};
+use super::{Backend, CANARY_BACKEND, Row, View};
 use crate::domain::name::Name;
 
 /// The answer.
@@ -46,6 +46,7 @@ impl Gate {
             let age = ago(backend.at, view.at);
             reasons.push(format!("{name} on {node} was last seen {age}: too old"));
         }
+        reasons.extend(unknown(view));
         reasons.extend(down(view, |backend| backend.canary && !is_old(&backend)));
         Self {
             up: reasons.is_empty(),
@@ -53,6 +54,32 @@ impl Gate {
             reasons,
         }
     }
+}
+
+/// A line for each canary backend that some node polls for and that nobody has seen there: the node's
+/// HAProxy was not asked.
+fn unknown(view: &View) -> Vec<String> {
+    let is_seen = |row: &Row| {
+        let mut seen = view.backends.iter();
+        seen.any(|seen| seen.node == row.node && seen.backend.as_str() == row.server.backend())
+    };
+    let is_canary = |backend: &str| {
+        let mut known = view.backends.iter();
+        let is_known = known.any(|known| known.canary && known.backend.as_str() == backend);
+        is_known || backend.starts_with(CANARY_BACKEND)
+    };
+    let mut unknown = BTreeMap::<&str, BTreeSet<&str>>::new();
+    for row in &view.rows {
+        let polls = row.served.as_ref().is_some_and(|served| !served.silent);
+        if polls && is_canary(row.server.backend()) && !is_seen(row) {
+            let nodes = unknown.entry(row.server.backend()).or_default();
+            nodes.insert(row.node.as_str());
+        }
+    }
+    let line = |(backend, nodes): (&str, BTreeSet<&str>)| {
+        format!("{backend} is not known on {}", names(nodes.into_iter()))
+    };
+    unknown.into_iter().map(line).collect()
 }
 
 /// A line for each backend that is down somewhere, with what is asked for its servers.

@@ -135,7 +135,7 @@ impl<'a> Joiner<'a> {
         let mut known = BTreeSet::new();
         let fleet = self.parts.fleet.into_iter().flat_map(|fleet| &fleet.nodes);
         for (node, polled) in fleet {
-            known.extend(polled.rows.keys().map(|id| (id, node)));
+            known.extend(polled.rows.iter().map(|(id, _)| (id, node)));
         }
         for (node, seen) in &self.observation.nodes {
             known.extend(seen.servers.keys().map(|id| (id, node)));
@@ -155,7 +155,7 @@ impl<'a> Joiner<'a> {
         let served = polled
             .and_then(|node| node.rows.get(id))
             .zip(self.judge.as_ref())
-            .map(|(row, judge)| Served::new(row, judge, self.parts.snapshot));
+            .map(|(row, judge)| Served::new(&row, judge, self.parts.snapshot));
         let seen = self.observation.nodes.get(node);
         let observed = seen.and_then(|node| node.servers.get(id)).cloned();
         let zone_name = zone.as_ref().map(Name::as_str);

@@ -52,16 +52,20 @@ fn the_page_of_the_command_line_is_what_the_program_says() {
 }
 
 fn page() -> String {
-    let help = |arguments: &[&str]| {
-        let output = tidegate(arguments, &[]);
-        assert_eq!(output.code, Some(0), "{arguments:?}: {output:?}");
-        output.stdout
+    let mut page = format!(
+        "# Command line\n\nAs `--help` prints it.\n\n```text\n{}```\n",
+        help(&[])
+    );
+    add_commands_of(&[], &mut page);
+    page
+}
+
+/// A section for each command below one, and for those below it.
+fn add_commands_of(above: &[&str], page: &mut String) {
+    let all = help(above);
+    let Some((_, commands)) = all.split_once("Commands:\n") else {
+        return;
     };
-    let all = help(&["--help"]);
-    let mut page = format!("# Command line\n\nAs `--help` prints it.\n\n```text\n{all}```\n");
-    let (_, commands) = all
-        .split_once("Commands:\n")
-        .expect("the help lists commands");
     let names = commands
         .lines()
         .map_while(|line| line.strip_prefix("  "))
@@ -69,8 +73,16 @@ fn page() -> String {
         .filter_map(|line| line.split(' ').next())
         .filter(|command| *command != "help");
     for command in names {
-        let text = help(&[command, "--help"]);
-        page += &format!("\n## tidegate {command}\n\n```text\n{text}```\n");
+        let path = [above, &[command]].concat();
+        let text = help(&path);
+        *page += &format!("\n## tidegate {}\n\n```text\n{text}```\n", path.join(" "));
+        add_commands_of(&path, page);
     }
-    page
+}
+
+fn help(command: &[&str]) -> String {
+    let arguments = [command, &["--help"]].concat();
+    let output = tidegate(&arguments, &[]);
+    assert_eq!(output.code, Some(0), "{arguments:?}: {output:?}");
+    output.stdout
 }

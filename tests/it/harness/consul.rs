@@ -328,7 +328,8 @@ pub(crate) fn loopback(last: u8) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(127, 0, 0, last))
 }
 
-fn create_certificates(folder: &Folder, address: IpAddr) {
+/// Has Consul make an authority, and certificates of it for a server at this address and a client.
+pub(crate) fn create_certificates(folder: &Folder, address: IpAddr) {
     let additional = format!("-additional-ipaddress={address}");
     for arguments in [
         &["tls", "ca", "create"][..],

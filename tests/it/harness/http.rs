@@ -47,9 +47,20 @@ pub(crate) fn request(
     body: &[u8],
     limit: Duration,
 ) -> io::Result<Response> {
-    let mut stream = TcpStream::connect_timeout(&address, limit)?;
+    let stream = TcpStream::connect_timeout(&address, limit)?;
     stream.set_read_timeout(Some(limit))?;
     stream.set_write_timeout(Some(limit))?;
+    over(stream, address, (method, path), headers, body)
+}
+
+/// The same over an open connection, whatever carries it.
+pub(crate) fn over(
+    mut stream: impl Read + Write,
+    address: SocketAddr,
+    (method, path): (&str, &str),
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> io::Result<Response> {
     let mut head = format!(
         "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {}\r\n",
         body.len()
@@ -63,10 +74,11 @@ pub(crate) fn request(
     stream.write_all(&bytes)?;
     let mut answer = Vec::new();
     stream.take(RESPONSE_BYTES_MAX).read_to_end(&mut answer)?;
-    parse(&answer)
+    parse(method, &answer)
 }
 
-fn parse(answer: &[u8]) -> io::Result<Response> {
+/// An answer to HEAD has the headers of one with a body.
+fn parse(method: &str, answer: &[u8]) -> io::Result<Response> {
     let end = find(answer, b"\r\n\r\n").ok_or_else(|| broken("no end of the headers"))?;
     let head = std::str::from_utf8(&answer[..end]).map_err(|_| broken("headers not in UTF-8"))?;
     let mut lines = head.split("\r\n");
@@ -84,6 +96,9 @@ fn parse(answer: &[u8]) -> io::Result<Response> {
         headers,
         body: answer[end + 4..].to_vec(),
     };
+    if method == "HEAD" {
+        return Ok(response);
+    }
     if response
         .header("transfer-encoding")
         .is_some_and(|value| value.contains("chunked"))

@@ -43,6 +43,7 @@ pub(crate) mod stats;
 pub(crate) mod terminal;
 pub(crate) mod terraform;
 pub(crate) mod tidegate;
+pub(crate) mod tls;
 pub(crate) mod tools;
 pub(crate) mod trio;
 pub(crate) mod wait;

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpStream};
+use std::path::PathBuf;
 use std::process::Command;
 use std::str::FromStr;
 use std::time::Duration;
@@ -163,8 +164,13 @@ impl Tidegate {
 
     /// Has it keep what it read in its own folder, from the next start on.
     pub(crate) fn remember(&mut self) {
-        let folder = self.folder.join("data");
+        let folder = self.data();
         self.add_arguments(&["--data-dir", &folder.display().to_string()]);
+    }
+
+    /// The folder in which it then keeps it.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.folder.join("data")
     }
 
     /// Gives it further arguments, from the next start on.

@@ -136,7 +136,8 @@ async fn an_answer_that_does_not_end_is_left_at_its_limits() {
 /// The way of replica `a` to its one peer.
 fn asking(token: Option<&str>, address: SocketAddr) -> FleetAsk {
     let held = ArcSwapOption::from_pointee(token.map(parse));
-    let ask = FleetAsk::new(Arc::new(identity("a")), Arc::new(held), vec![peer(address)]);
+    let (asker, peers) = (Arc::new(identity("a")), vec![peer(address)]);
+    let ask = FleetAsk::new(asker, Arc::new(held), Vec::new(), peers);
     ask.expect("an HTTP client")
 }
 

@@ -19,8 +19,8 @@ use tidegate::domain::key::Prefix;
 use tidegate::domain::listing::{Entry, Listing};
 use tidegate::domain::memory::Memory;
 use tidegate::domain::name::Name;
-use tidegate::domain::peer_token::PeerToken;
 use tidegate::domain::request::Request;
+use tidegate::domain::token::Token;
 use tidegate::domain::word::Identity;
 use tidegate::fleet::{Fleet, Gatherer, Settings, Whole};
 use tidegate::http::{self, Pages};
@@ -41,7 +41,7 @@ struct Replica {
     beliefs: Arc<Beliefs>,
     fleet: Arc<Fleet>,
     counters: Arc<PeerCounters>,
-    token: Arc<ArcSwapOption<PeerToken>>,
+    token: Arc<ArcSwapOption<Token>>,
     stopping: CancellationToken,
     _stop: DropGuard,
 }
@@ -70,9 +70,7 @@ impl Replica {
         let counters = Arc::new(PeerCounters::new(others));
         let (token, stopping) = (Arc::default(), CancellationToken::new());
         let identity = Arc::new(identity);
-        let others = FleetAsk::new(Arc::clone(&identity), Arc::clone(&token), Vec::new());
-        let others = others.expect("an HTTP client");
-        let others = Arc::new(Gatherer::new(Arc::new(others)));
+        let others = asking_nobody(&identity, &token);
         let whole = Arc::new(Whole::new(Arc::clone(&fleet), Arc::clone(&others)));
         let metrics = Metrics::new(Shown {
             store: Arc::clone(&store),
@@ -94,7 +92,10 @@ impl Replica {
             whole,
             replica: identity.slot.clone(),
             identity,
-            peer_token: Arc::clone(&token),
+            access: http::Access {
+                peers: Arc::clone(&token),
+                ..http::Access::default()
+            },
             stopping: stopping.clone(),
         };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
@@ -116,6 +117,13 @@ impl Replica {
     fn as_peer(&self) -> Peer {
         peer(self.address)
     }
+}
+
+/// The way to the others of a fleet in which there are none.
+fn asking_nobody(identity: &Arc<Identity>, token: &Arc<ArcSwapOption<Token>>) -> Arc<Gatherer> {
+    let (identity, token) = (Arc::clone(identity), Arc::clone(token));
+    let others = FleetAsk::new(identity, token, Vec::new(), Vec::new());
+    Arc::new(Gatherer::new(Arc::new(others.expect("an HTTP client"))))
 }
 
 fn times() -> Times {
@@ -186,12 +194,12 @@ fn memory(keys: usize) -> Memory {
 /// The way of replica `a` to its peers.
 fn asking(token: Option<&str>, limit: Duration) -> HttpAsk {
     let held = ArcSwapOption::from_pointee(token.map(parse));
-    let ask = HttpAsk::new(Arc::new(identity("a")), Arc::new(held), limit);
+    let ask = HttpAsk::new(Arc::new(identity("a")), Arc::new(held), Vec::new(), limit);
     ask.expect("an HTTP client")
 }
 
-fn parse(token: &str) -> PeerToken {
-    PeerToken::parse(token).expect("a token")
+fn parse(token: &str) -> Token {
+    Token::parse(token).expect("a token")
 }
 
 /// One question without a token to who listens there.

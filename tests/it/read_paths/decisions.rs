@@ -75,6 +75,17 @@ fn a_node_that_cannot_be_asked_blocks_and_is_named() {
 }
 
 #[test]
+fn a_node_that_polls_and_that_nobody_asks_is_a_no_of_the_gate() {
+    let fleet = Fleet::start();
+    fleet.state.put("canary-state", "ready");
+    fleet.await_canary("no check");
+    let sockets = fleet.sockets();
+    expect(&fleet.run(&["gate"], &sockets), 0, &["canary is up"]);
+    let one = fleet.run(&["gate"], &sockets[1..]);
+    expect(&one, 4, &["  canary_web is not known on lb-1\n"]);
+}
+
+#[test]
 fn nothing_known_is_a_no() {
     let fleet = Fleet::start();
     let nobody = fleet.run(&["precheck", "--stage", "cny"], &[]);

@@ -37,6 +37,10 @@ fn the_package_holds_what_a_machine_needs_and_is_the_same_bytes_each_time() {
         "./usr/share/fish/vendor_completions.d/tidegate.fish",
         "./usr/share/doc/tidegate/examples/tidegate.toml",
         "./usr/share/doc/tidegate/copyright",
+        "./usr/share/doc/tidegate/third-party-licences.txt.gz",
+        "./usr/bin/get-server-state -> tidegate",
+        "./usr/bin/set-server-state -> tidegate",
+        "./usr/share/man/man1/get-server-state.1.gz -> tidegate-get.1.gz",
     ] {
         let is_there = listed.lines().any(|line| line.ends_with(place));
         assert!(is_there, "no {place} in\n{listed}");

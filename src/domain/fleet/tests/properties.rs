@@ -56,7 +56,7 @@ proptest! {
     fn polls_are_summed_and_the_newest_counts(tables in tables()) {
         let merged = Merged::of(reports(&tables));
         for (name, node) in &merged.nodes {
-            for (server, row) in &node.rows {
+            for (server, row) in node.rows.iter() {
                 let parts = tables.iter().filter_map(|table| table.nodes().get(name)?.rows.get(server));
                 let parts: Vec<_> = parts.collect();
                 prop_assert_eq!(row.polls, parts.iter().map(|part| part.polls).sum::<u64>());

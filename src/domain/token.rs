@@ -1,4 +1,5 @@
-//! The secret by which replicas know each other.
+//! A secret that is shown to be let in: that of the replicas for each other, that of who may see the
+//! views.
 
 use std::fmt;
 use std::hint::black_box;
@@ -12,11 +13,11 @@ pub const TOKEN_BYTES_MAX: usize = 512;
 
 /// A shared secret: 16 to 512 bytes of visible ASCII, as a header can carry it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct PeerToken(String);
+pub struct Token(String);
 
 /// Why a text is no token. It never holds the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum PeerTokenError {
+pub enum TokenError {
     /// Too short or too long.
     #[error("a token of {0} bytes; {TOKEN_BYTES_MIN} to {TOKEN_BYTES_MAX} are allowed")]
     Length(usize),
@@ -25,18 +26,18 @@ pub enum PeerTokenError {
     Character,
 }
 
-impl PeerToken {
+impl Token {
     /// Reads a token; white space around it, such as a file's last line end, is no part of it.
     ///
     /// # Errors
-    /// See [`PeerTokenError`].
-    pub fn parse(text: &str) -> Result<Self, PeerTokenError> {
+    /// See [`TokenError`].
+    pub fn parse(text: &str) -> Result<Self, TokenError> {
         let text = text.trim();
         if !(TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX).contains(&text.len()) {
-            return Err(PeerTokenError::Length(text.len()));
+            return Err(TokenError::Length(text.len()));
         }
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(PeerTokenError::Character);
+            return Err(TokenError::Character);
         }
         Ok(Self(text.to_owned()))
     }
@@ -57,9 +58,9 @@ impl PeerToken {
     }
 }
 
-impl fmt::Debug for PeerToken {
+impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PeerToken(..)")
+        f.write_str("Token(..)")
     }
 }
 
@@ -72,21 +73,21 @@ mod tests {
         let long = "x".repeat(TOKEN_BYTES_MAX + 1);
         for (text, expected) in [
             ("0123456789abcdef\n", Ok("0123456789abcdef")),
-            ("0123456789abcde", Err(PeerTokenError::Length(15))),
-            ("", Err(PeerTokenError::Length(0))),
-            (long.as_str(), Err(PeerTokenError::Length(513))),
-            ("0123456789 abcdef", Err(PeerTokenError::Character)),
-            ("0123456789abcdéf", Err(PeerTokenError::Character)),
+            ("0123456789abcde", Err(TokenError::Length(15))),
+            ("", Err(TokenError::Length(0))),
+            (long.as_str(), Err(TokenError::Length(513))),
+            ("0123456789 abcdef", Err(TokenError::Character)),
+            ("0123456789abcdéf", Err(TokenError::Character)),
         ] {
-            let token = PeerToken::parse(text);
-            let read = token.as_ref().map(PeerToken::expose);
+            let token = Token::parse(text);
+            let read = token.as_ref().map(Token::expose);
             assert_eq!(read.map_err(|error| *error), expected, "{text:?}");
         }
     }
 
     #[test]
     fn only_the_whole_token_matches_and_it_is_never_printed() {
-        let token = PeerToken::parse("0123456789abcdef").unwrap();
+        let token = Token::parse("0123456789abcdef").unwrap();
         for (other, same) in [
             (&b"0123456789abcdef"[..], true),
             (b"0123456789abcdeF", false),
@@ -96,6 +97,6 @@ mod tests {
         ] {
             assert_eq!(token.matches(other), same, "{other:?}");
         }
-        assert_eq!(format!("{token:?}"), "PeerToken(..)");
+        assert_eq!(format!("{token:?}"), "Token(..)");
     }
 }
