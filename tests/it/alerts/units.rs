@@ -9,8 +9,9 @@ use super::folder;
 use super::runbook::alerts;
 use crate::harness::process::run;
 use crate::harness::tools::tool;
-use crate::harness::wait::PATIENCE;
 
+/// Each takes some seconds of a processor, and a loaded machine gives it a part of one.
+const PROMTOOL_MAX: Duration = Duration::from_mins(2);
 /// Those of days are evaluated each hour.
 const TESTS: [&str; 2] = ["tidegate.rules.test.yml", "tidegate.rules.week.test.yml"];
 
@@ -20,8 +21,12 @@ type Looks = Vec<(Duration, bool)>;
 #[test]
 fn the_rules_are_valid_and_fire_when_they_should() {
     promtool(&["check", "rules", "tidegate.rules.yml"]);
-    let tests = [&["test", "rules"][..], &TESTS].concat();
-    promtool(&tests);
+    promtool(&["test", "rules", TESTS[0]]);
+}
+
+#[test]
+fn what_takes_a_week_fires_after_it() {
+    promtool(&["test", "rules", TESTS[1]]);
 }
 
 #[test]
@@ -83,6 +88,6 @@ fn value(text: &str, key: &str) -> Option<Duration> {
 fn promtool(arguments: &[&str]) {
     let mut command = Command::new(tool("promtool"));
     command.args(arguments).current_dir(folder());
-    let output = run("promtool", &command, PATIENCE);
+    let output = run("promtool", &command, PROMTOOL_MAX);
     assert_eq!(output.code, Some(0), "{}{}", output.stdout, output.stderr);
 }
