@@ -8,6 +8,7 @@
 
 mod balancer;
 mod both_sources;
+mod cluster;
 mod consul_faults;
 mod crowd;
 mod dead_parts;
@@ -15,6 +16,7 @@ mod demo;
 mod disable;
 mod disk;
 mod enrolment;
+mod faulty_files;
 mod folder_contract;
 mod followed;
 mod full_disk;
