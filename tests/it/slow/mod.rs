@@ -9,6 +9,7 @@
 mod alerts;
 mod balancer;
 mod both_sources;
+mod cluster;
 mod consul_faults;
 mod crowd;
 mod dead_parts;
@@ -17,6 +18,7 @@ mod disable;
 mod disk;
 mod documents;
 mod enrolment;
+mod faulty_files;
 mod folder_contract;
 mod followed;
 mod full_disk;
