@@ -28,6 +28,7 @@ pub(crate) mod issuer;
 pub(crate) mod judge;
 pub(crate) mod kept;
 pub(crate) mod load;
+pub(crate) mod manager;
 pub(crate) mod mute;
 pub(crate) mod netns;
 pub(crate) mod ports;
