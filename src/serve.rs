@@ -76,6 +76,8 @@ struct Parts {
 struct Tokens {
     /// Stopping has begun: readiness is off.
     stopping: CancellationToken,
+    /// Keep the fleet a last time.
+    fleet: CancellationToken,
     /// Stop accepting agent checks.
     agent: CancellationToken,
     /// Stop everything else.
@@ -290,7 +292,7 @@ impl Parts {
             watcher: tokio::spawn(watcher),
             pages,
             port,
-            fleet: tokio::spawn(fleet.run(kept, tokens.rest.clone())),
+            fleet: tokio::spawn(fleet.run(kept, tokens.fleet.clone())),
             delivery: tokio::spawn(delivery.run(tokens.rest.clone())),
             workers,
             tokens,
@@ -316,8 +318,11 @@ impl Parts {
         sleep(drain_for).await;
     }
 
-    /// No new polls, open ones finished, and the rest.
+    /// No new polls, open ones finished, and the rest. A disk may take its time: it is written to
+    /// first, while polls are still answered.
     async fn stop(self) {
+        self.tokens.fleet.cancel();
+        finished(self.fleet).await;
         self.tokens.agent.cancel();
         let workers = self.workers;
         let joined = tokio::task::spawn_blocking(move || {
@@ -334,7 +339,6 @@ impl Parts {
             finished(self.asker),
             finished(self.watcher),
             finished(self.pages),
-            finished(self.fleet),
             finished(self.delivery)
         );
         // Nobody asks the source any more.
