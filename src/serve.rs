@@ -78,6 +78,8 @@ struct Parts {
 struct Tokens {
     /// Stopping has begun: readiness is off.
     stopping: CancellationToken,
+    /// Keep the fleet a last time.
+    fleet: CancellationToken,
     /// Stop accepting agent checks.
     agent: CancellationToken,
     /// Stop everything else.
@@ -121,6 +123,8 @@ fn bind(config: &Config, connections_max: usize) -> anyhow::Result<Bound> {
         },
         allow: config.agent.allow.clone(),
         replica: config.slot.clone(),
+        // HAProxy gives a poll up after its agent-inter, unless its `timeout check` says more.
+        opening: config.poll_interval,
     };
     // To its peers, a replica whose port refuses answers no poll: it opens first.
     let http = TcpListener::bind(config.http.listen)
@@ -131,7 +135,8 @@ fn bind(config: &Config, connections_max: usize) -> anyhow::Result<Bound> {
             Ok(listener)
         })
         .with_context(|| format!("http.listen: {} cannot be bound", config.http.listen))?;
-    let agent = Agent::bind(settings)
+    // The HTTP listener is not kept: its peers, and balancers, must see that no process runs.
+    let agent = Agent::bind(settings, notify::kept()?)
         .with_context(|| format!("agent.listen: {} cannot be bound", config.agent.listen))?;
     info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -141,6 +146,7 @@ fn bind(config: &Config, connections_max: usize) -> anyhow::Result<Bound> {
         http = %http.local_addr()?,
         "listening"
     );
+    notify::keep(agent.bound());
     Ok(Bound { agent, http })
 }
 
@@ -196,14 +202,13 @@ async fn serve(
     outcome.map(|_| ())
 }
 
-/// Stops everything, and sends the traces of it.
+/// Stops everything. The last traces go while polls are still answered: a collector that hangs must
+/// not lengthen the time in which they wait for the next process.
 async fn end(parts: Parts, drain_for: Duration, span: Span, telemetry: &Telemetry) {
-    let stopped = async {
-        parts.stop(drain_for).await;
-        info!("stopped");
-    };
-    stopped.instrument(span).await;
+    parts.drain(drain_for).instrument(span).await;
     telemetry.flush().await;
+    parts.stop().await;
+    info!("stopped");
 }
 
 fn stop_span(outcome: &anyhow::Result<Order>) -> Span {
@@ -288,7 +293,7 @@ impl Parts {
             source,
             pages,
             port,
-            fleet: tokio::spawn(fleet.run(kept, tokens.rest.clone())),
+            fleet: tokio::spawn(fleet.run(kept, tokens.fleet.clone())),
             delivery: tokio::spawn(delivery.run(tokens.rest.clone())),
             workers,
             tokens,
@@ -309,11 +314,17 @@ impl Parts {
         }
     }
 
-    /// Readiness off; answering goes on for `drain_for`, until every balancer has noticed; then no
-    /// new polls, open ones finished, and the rest.
-    async fn stop(self, drain_for: Duration) {
+    /// Readiness off; answering goes on for `drain_for`, until every balancer has noticed.
+    async fn drain(&self, drain_for: Duration) {
         self.tokens.stopping.cancel();
         sleep(drain_for).await;
+    }
+
+    /// No new polls, open ones finished, and the rest. A disk may take its time: it is written to
+    /// first, while polls are still answered.
+    async fn stop(self) {
+        self.tokens.fleet.cancel();
+        finished(self.fleet).await;
         self.tokens.agent.cancel();
         let workers = self.workers;
         let joined = tokio::task::spawn_blocking(move || {
@@ -330,7 +341,6 @@ impl Parts {
             finished(self.asker),
             finished(self.watcher),
             finished(self.pages),
-            finished(self.fleet),
             finished(self.delivery),
             finished(self.token)
         );

@@ -31,6 +31,7 @@ pub(crate) mod keepalived;
 pub(crate) mod kept;
 pub(crate) mod kubernetes;
 pub(crate) mod load;
+pub(crate) mod manager;
 pub(crate) mod mute;
 pub(crate) mod netns;
 pub(crate) mod ports;

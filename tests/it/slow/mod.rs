@@ -23,6 +23,7 @@ mod folder_contract;
 mod followed;
 mod full_disk;
 mod gone_node;
+mod handover;
 mod health_checks;
 mod herd;
 mod http_drip;
