@@ -1,5 +1,6 @@
 //! Keeps what the authority knows on disk, before anybody is answered from it.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -22,9 +23,12 @@ const SAVE_TIME_MAX: Duration = Duration::from_millis(500);
 /// while.
 const RETRY_EVERY: Duration = Duration::from_secs(5);
 
+/// Writes a memory to the disk, however long that takes.
+type Save = Arc<dyn Fn(&Memory) -> io::Result<()> + Send + Sync>;
+
 /// Keeps what the authority knows.
 pub struct Keeper {
-    disk: Disk,
+    save: Save,
     counters: Arc<SourceCounters>,
     kept: Option<Arc<Memory>>,
     /// A write that took too long, or that nobody waits for.
@@ -44,8 +48,15 @@ impl Keeper {
     /// Keeps on this disk.
     #[must_use]
     pub fn new(disk: Disk, counters: Arc<SourceCounters>) -> Self {
+        Self::saving(move |memory: &Memory| disk.save(memory), counters)
+    }
+
+    fn saving(
+        save: impl Fn(&Memory) -> io::Result<()> + Send + Sync + 'static,
+        counters: Arc<SourceCounters>,
+    ) -> Self {
         Self {
-            disk,
+            save: Arc::new(save),
             counters,
             kept: None,
             writing: None,
@@ -74,8 +85,8 @@ impl Keeper {
 
     fn begin(&mut self, memory: Arc<Memory>) -> Writing {
         self.begun = Instant::now();
-        let (disk, written) = (self.disk.clone(), Arc::clone(&memory));
-        let write = move || disk.save(&written).map_err(|error| error.to_string());
+        let (save, written) = (Arc::clone(&self.save), Arc::clone(&memory));
+        let write = move || save(&written).map_err(|error| error.to_string());
         let task = spawn_blocking(write);
         Writing { memory, task }
     }
@@ -134,10 +145,10 @@ impl Keep for Keeper {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{self, File};
-    use std::io::Read as _;
+    use std::fs;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::{Mutex, mpsc};
 
-    use rustix::fs::{CWD, FileType, Mode, mknodat};
     use tokio::task::yield_now;
     use tokio::time::advance;
 
@@ -198,11 +209,19 @@ mod tests {
     async fn a_disk_that_hangs_takes_one_thread() {
         let folder = tempfile::tempdir().unwrap();
         let disk = Disk::open(folder.path(), Prefix::new("frontend", "gprd").unwrap()).unwrap();
-        // A pipe that nobody reads holds whoever opens it.
-        let pipe = folder.path().join("memory.new");
-        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let (comes_back, hangs) = mpsc::channel::<()>();
+        let (writes, hangs) = (Arc::new(AtomicUsize::new(0)), Mutex::new(hangs));
+        let save = {
+            let (disk, writes) = (disk.clone(), Arc::clone(&writes));
+            move |memory: &Memory| {
+                writes.fetch_add(1, Ordering::Relaxed);
+                // Until the sender is dropped.
+                let _ = hangs.lock().unwrap().recv();
+                disk.save(memory)
+            }
+        };
         let counters = Arc::new(SourceCounters::default());
-        let mut keeper = Keeper::new(disk.clone(), Arc::clone(&counters));
+        let mut keeper = Keeper::saving(save, Arc::clone(&counters));
         let begun = Instant::now();
         for index in 1..=3 {
             keeper.keep(memory(index)).await;
@@ -211,17 +230,9 @@ mod tests {
         assert!(took < SAVE_TIME_MAX * 2, "waited more than once: {took:?}");
         assert_eq!(counters.memory_errors.load(Ordering::Relaxed), 3);
 
-        let reader = spawn_blocking(move || {
-            let mut text = String::new();
-            let mut pipe_end = File::open(&pipe).unwrap();
-            // Its writer may have been first: a pipe cannot be written durably.
-            fs::remove_file(&pipe).ok();
-            pipe_end.read_to_string(&mut text).unwrap();
-            text
-        });
-        let text = reader.await.unwrap();
-        assert_eq!(text.matches("tidegate-memory").count(), 1, "{text}");
-        // The end of the write is noticed a moment after the end of the pipe.
+        assert_eq!(writes.load(Ordering::Relaxed), 1);
+        drop(comes_back);
+        // The end of the write is noticed a moment later.
         while keeper.failing {
             keeper.keep(memory(3)).await;
             yield_now().await;

@@ -199,7 +199,7 @@ fn a_torn_fleet_is_named_and_set_aside() {
     tidegate.ask_line("web/a canary node=lb-2");
     assert_eq!(tidegate.stop(), Some(0));
     let kept = fs::read(data.join("fleet")).unwrap();
-    assert!(kept.starts_with(b"tidegate-fleet 1 "));
+    assert!(kept.starts_with(b"tidegate-fleet 2 "));
 }
 
 /// A service with a drained canary that keeps what it knows.

@@ -67,7 +67,7 @@ fn a_ramp_is_a_picture_of_its_steps_and_nodes() {
     ] {
         tidegate.await_answer(&line(node), answer, PATIENCE);
     }
-    let html = await_page(&tidegate, "50%");
+    let html = await_page(&tidegate, "2 of 4 nodes have it");
     let shown = words(&html);
     for text in [
         "ramp 50% of the nodes",
