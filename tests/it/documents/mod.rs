@@ -111,7 +111,8 @@ pub(crate) fn tracked() -> Vec<String> {
 
 fn collect(repository: &Path, pages: &mut Vec<PathBuf>) {
     let files = tracked();
-    let page = |file: &&String| file.ends_with(".md") && *file != "CHANGELOG.md";
+    let is_page = |file: &str| Path::new(file).extension().is_some_and(|end| end == "md");
+    let page = |file: &&String| is_page(file) && *file != "CHANGELOG.md";
     let there = files.iter().filter(page).map(|file| repository.join(file));
     pages.extend(there.filter(|file| file.is_file()));
 }
