@@ -201,8 +201,9 @@ impl RunningAgent {
             close: Close::Lazy,
             allow: Networks::default(),
             replica: Name::parse("a").expect("a name"),
+            opening: Duration::ZERO,
         };
-        let agent = Agent::bind(settings).expect("a port is free");
+        let agent = Agent::bind(settings, Vec::new()).expect("a port is free");
         let (address, stop) = (agent.address(), CancellationToken::new());
         let store = Arc::new(in_force());
         let threads = agent

@@ -42,14 +42,14 @@ enum Store {
 
 /// What runs on it.
 enum Service {
-    One(Tidegate),
+    One(Box<Tidegate>),
     Three(Replicas),
 }
 
 impl Service {
     fn replicas(&self) -> &[Tidegate] {
         match self {
-            Self::One(one) => std::slice::from_ref(one),
+            Self::One(one) => std::slice::from_ref(&**one),
             Self::Three(three) => &three.all,
         }
     }
@@ -162,8 +162,8 @@ impl Store {
 
     fn serve(&self) -> Service {
         match self {
-            Self::Folder(folder) => Service::One(Tidegate::start(&["--kv", &folder.kv()])),
-            Self::Consul(consul) => Service::One(Tidegate::start_on(consul)),
+            Self::Folder(folder) => Service::One(Tidegate::start(&["--kv", &folder.kv()]).into()),
+            Self::Consul(consul) => Service::One(Tidegate::start_on(consul).into()),
             Self::Cluster(cluster) => {
                 let address = ("CONSUL_HTTP_ADDR".to_owned(), cluster.client().url());
                 Service::Three(Replicas::start(3, &["--kv", "consul"], &[address]))

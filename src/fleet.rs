@@ -20,6 +20,7 @@ pub use self::file::FleetFile;
 pub use self::gather::{Forgot, Gathered, Gatherer, Others, SHARED_FOR};
 pub use self::keep::SAVE_EVERY;
 pub use self::tally::{Spot, TALLY_ROWS_MAX, Tally};
+pub use self::whole::{SHOWN_FOR, Whole, WholeNumbers};
 
 use self::tally::Count;
 use crate::clock;
@@ -238,3 +239,4 @@ mod file;
 mod gather;
 mod keep;
 mod tally;
+mod whole;

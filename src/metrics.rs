@@ -3,12 +3,15 @@
 //! Each worker counts in its own memory; a scrape adds them up and reads the rest from what is in
 //! force. Labels come from closed sets, and from the store: never a name that arrived over the wire.
 
+mod credentials;
 mod desired;
 mod latency;
 mod listing;
 mod peers;
 mod process;
 mod ramps;
+mod rows;
+mod whole;
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,10 +28,12 @@ use prometheus_client::registry::Registry;
 pub use self::desired::DIRECTIVES_SHOWN_MAX;
 pub use self::latency::Latency;
 pub use self::peers::PeerCounters;
+pub use self::rows::ROWS_SHOWN_MAX;
 use crate::domain::answer::{Answer, State};
 use crate::domain::word::Identity;
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, Whole};
 use crate::kv::KvError;
+use crate::kv::expiries::Expiries;
 use crate::store::Store;
 use crate::telemetry::SpanCounters;
 
@@ -90,8 +95,12 @@ pub struct Shown {
     pub workers: Vec<Arc<WorkerCounters>>,
     /// What the watcher counts.
     pub source: Arc<SourceCounters>,
+    /// Until when the source can be reached.
+    pub expiries: Arc<Expiries>,
     /// Who polls.
     pub fleet: Arc<Fleet>,
+    /// Who polls any replica.
+    pub whole: Arc<Whole>,
     /// What the questions to the peers count.
     pub peers: Arc<PeerCounters>,
     /// Who this replica is.
@@ -202,7 +211,9 @@ impl Collector for Shown {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.encode_agent(&mut encoder)?;
         self.encode_source(&mut encoder)?;
+        self.encode_credentials(&mut encoder)?;
         self.encode_fleet(&mut encoder)?;
+        self.encode_whole(&mut encoder)?;
         self.encode_peers(&mut encoder)?;
         self.encode_authority(&mut encoder)?;
         self.encode_listing(&mut encoder)?;

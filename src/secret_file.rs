@@ -27,10 +27,39 @@ pub fn token(path: &Path) -> anyhow::Result<Token> {
     Token::parse(&text).with_context(place)
 }
 
-/// Warns when others than its owner can read or write a file.
+/// Warns when a file is open to more than its owner, and readers of its group.
 pub fn warn_of_readers(path: &Path, metadata: &fs::Metadata, what: &str) {
-    if metadata.permissions().mode() & 0o077 != 0 {
+    if is_open_to_others(metadata.permissions().mode()) {
         let place = path.display();
-        warn!("{place}: others than its owner can read or write the {what}");
+        warn!(
+            "{place}: others than its owner and group can read the {what}, or others than its \
+             owner write it"
+        );
+    }
+}
+
+/// Whether a file of this mode holds no secret. Its group may read it: that is how a service gets
+/// one that it does not own (`fsGroup` of Kubernetes).
+const fn is_open_to_others(mode: u32) -> bool {
+    mode & 0o027 != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_for_its_owner_and_may_be_read_by_its_group() {
+        for (mode, open) in [
+            (0o100_400, false),
+            (0o100_600, false),
+            (0o100_440, false),
+            (0o100_640, false),
+            (0o100_444, true),
+            (0o100_660, true),
+            (0o100_602, true),
+        ] {
+            assert_eq!(is_open_to_others(mode), open, "{mode:o}");
+        }
     }
 }

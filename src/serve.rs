@@ -4,6 +4,7 @@ mod access;
 mod notify;
 mod peers;
 mod signals;
+mod token;
 
 use std::io;
 use std::net::TcpListener;
@@ -21,7 +22,6 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span, error, info, warn};
 
-use self::peers::SharedToken;
 use self::signals::{Order, Signals};
 use crate::agent::{self, Agent};
 use crate::beliefs::{Beliefs, Keep, Keeper};
@@ -32,7 +32,7 @@ use crate::disk::Disk;
 use crate::domain::authority::{Authority, Times};
 use crate::domain::key::Prefix;
 use crate::domain::memory::Memory;
-use crate::fleet::{self, Fleet, FleetFile, Gatherer};
+use crate::fleet::{self, Fleet, FleetFile, Gatherer, Whole};
 use crate::http::{self, Access, Pages};
 use crate::kv::source::Source;
 use crate::metrics::{Metrics, PeerCounters, Shown, SourceCounters};
@@ -59,7 +59,6 @@ struct Bound {
 struct Parts {
     source: Arc<Source>,
     beliefs: Arc<Beliefs>,
-    peer_token: SharedToken,
     access: Access,
     asker: JoinHandle<()>,
     watcher: JoinHandle<()>,
@@ -69,6 +68,7 @@ struct Parts {
     port: TcpListener,
     fleet: JoinHandle<()>,
     delivery: JoinHandle<()>,
+    token: JoinHandle<()>,
     workers: Vec<thread::JoinHandle<()>>,
     tokens: Tokens,
 }
@@ -78,6 +78,8 @@ struct Parts {
 struct Tokens {
     /// Stopping has begun: readiness is off.
     stopping: CancellationToken,
+    /// Keep the fleet a last time.
+    fleet: CancellationToken,
     /// Stop accepting agent checks.
     agent: CancellationToken,
     /// Stop everything else.
@@ -121,6 +123,8 @@ fn bind(config: &Config, connections_max: usize) -> anyhow::Result<Bound> {
         },
         allow: config.agent.allow.clone(),
         replica: config.slot.clone(),
+        // HAProxy gives a poll up after its agent-inter, unless its `timeout check` says more.
+        opening: config.poll_interval,
     };
     // To its peers, a replica whose port refuses answers no poll: it opens first.
     let http = TcpListener::bind(config.http.listen)
@@ -131,7 +135,8 @@ fn bind(config: &Config, connections_max: usize) -> anyhow::Result<Bound> {
             Ok(listener)
         })
         .with_context(|| format!("http.listen: {} cannot be bound", config.http.listen))?;
-    let agent = Agent::bind(settings)
+    // The HTTP listener is not kept: its peers, and balancers, must see that no process runs.
+    let agent = Agent::bind(settings, notify::kept()?)
         .with_context(|| format!("agent.listen: {} cannot be bound", config.agent.listen))?;
     info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -141,6 +146,7 @@ fn bind(config: &Config, connections_max: usize) -> anyhow::Result<Bound> {
         http = %http.local_addr()?,
         "listening"
     );
+    notify::keep(agent.bound());
     Ok(Bound { agent, http })
 }
 
@@ -165,7 +171,7 @@ async fn serve(
                     let read_anew = async {
                         reload(&parts.source, telemetry).await;
                         access::reload(config, &parts.access);
-                        peers::reload(config, reread(), &parts.peer_token, &parts.beliefs).await;
+                        peers::reload(config, reread(), &parts.access.peers, &parts.beliefs).await;
                     };
                     read_anew.instrument(telemetry::reload()).await;
                 }
@@ -196,14 +202,13 @@ async fn serve(
     outcome.map(|_| ())
 }
 
-/// Stops everything, and sends the traces of it.
+/// Stops everything. The last traces go while polls are still answered: a collector that hangs must
+/// not lengthen the time in which they wait for the next process.
 async fn end(parts: Parts, drain_for: Duration, span: Span, telemetry: &Telemetry) {
-    let stopped = async {
-        parts.stop(drain_for).await;
-        info!("stopped");
-    };
-    stopped.instrument(span).await;
+    parts.drain(drain_for).instrument(span).await;
     telemetry.flush().await;
+    parts.stop().await;
+    info!("stopped");
 }
 
 fn stop_span(outcome: &anyhow::Result<Order>) -> Span {
@@ -231,35 +236,30 @@ impl Parts {
         let (follower, changes) = mpsc::channel(delivery::WAITING_MAX);
         let beliefs = believe(config, times, &counters, follower)?;
         let store = Arc::clone(beliefs.store());
-        let watcher = Watcher::new(watch::Parts {
-            kv: Arc::clone(&source),
-            prefix: config.prefix.clone(),
-            times,
-            beliefs: Arc::clone(&beliefs),
-            clock: Arc::new(SystemClock),
-            counters: Arc::clone(&counters),
-            rng: StdRng::from_rng(&mut rand::rng()),
-        });
+        let watcher = watcher(config, times, &source, &beliefs, &counters);
         let watcher = watcher.run(tokens.rest.clone(), progress.of_the_watcher());
         let (fleet, kept) = fleet(config, &store, &bound.agent)?;
-        let (peer_token, access) = (peers::token(config)?, access::read(config)?);
+        let access = access::read(config)?;
         let peer_counters = Arc::new(PeerCounters::new(peers::slots(config)));
         let identity = Arc::new(peers::identity(config));
         let asker = peers::asker(
             config,
             Arc::clone(&identity),
             Arc::clone(&beliefs),
-            Arc::clone(&peer_token),
+            Arc::clone(&access.peers),
             Arc::clone(&peer_counters),
         )?;
-        let others = peers::gatherer(config, Arc::clone(&identity), Arc::clone(&peer_token))?;
+        let others = peers::gatherer(config, Arc::clone(&identity), Arc::clone(&access.peers))?;
         let others = Arc::new(others);
+        let whole = Arc::new(Whole::new(Arc::clone(&fleet), Arc::clone(&others)));
         let delivery = delivery(config, &store, &fleet, &others, changes);
         let metrics = Metrics::new(Shown {
             store: Arc::clone(&store),
             workers: bound.agent.counters().to_vec(),
             source: counters,
+            expiries: source.expiries(),
             fleet: Arc::clone(&fleet),
+            whole: Arc::clone(&whole),
             peers: peer_counters,
             identity: Arc::clone(&identity),
             spans: telemetry.counters(),
@@ -270,9 +270,9 @@ impl Parts {
             metrics: Arc::new(metrics),
             fleet: Arc::clone(&fleet),
             others,
+            whole,
             replica: config.slot.clone(),
             identity,
-            peer_token: Arc::clone(&peer_token),
             access: access.clone(),
             stopping: tokens.stopping.clone(),
         };
@@ -285,15 +285,15 @@ impl Parts {
             .start(store, tokens.agent.clone(), &tokens.agent_died, progress)
             .context("the agent's threads cannot be started")?;
         Ok(Self {
-            source,
             beliefs,
-            peer_token,
             access,
             asker: tokio::spawn(asker.run(tokens.rest.clone())),
             watcher: tokio::spawn(watcher),
+            token: tokio::spawn(token::look(Arc::clone(&source), tokens.rest.clone())),
+            source,
             pages,
             port,
-            fleet: tokio::spawn(fleet.run(kept, tokens.rest.clone())),
+            fleet: tokio::spawn(fleet.run(kept, tokens.fleet.clone())),
             delivery: tokio::spawn(delivery.run(tokens.rest.clone())),
             workers,
             tokens,
@@ -310,14 +310,21 @@ impl Parts {
             ended = &mut self.pages => part_ended("http", ended),
             ended = &mut self.fleet => part_ended("fleet", ended.map(|()| Ok(()))),
             ended = &mut self.delivery => part_ended("delivery", ended.map(|()| Ok(()))),
+            ended = &mut self.token => part_ended("token", ended.map(|()| Ok(()))),
         }
     }
 
-    /// Readiness off; answering goes on for `drain_for`, until every balancer has noticed; then no
-    /// new polls, open ones finished, and the rest.
-    async fn stop(self, drain_for: Duration) {
+    /// Readiness off; answering goes on for `drain_for`, until every balancer has noticed.
+    async fn drain(&self, drain_for: Duration) {
         self.tokens.stopping.cancel();
         sleep(drain_for).await;
+    }
+
+    /// No new polls, open ones finished, and the rest. A disk may take its time: it is written to
+    /// first, while polls are still answered.
+    async fn stop(self) {
+        self.tokens.fleet.cancel();
+        finished(self.fleet).await;
         self.tokens.agent.cancel();
         let workers = self.workers;
         let joined = tokio::task::spawn_blocking(move || {
@@ -334,8 +341,8 @@ impl Parts {
             finished(self.asker),
             finished(self.watcher),
             finished(self.pages),
-            finished(self.fleet),
-            finished(self.delivery)
+            finished(self.delivery),
+            finished(self.token)
         );
         // Nobody asks the source any more.
         if let Some(consul) = self.source.signs_in()
@@ -344,6 +351,25 @@ impl Parts {
             warn!("{error}");
         }
     }
+}
+
+/// Who follows the source.
+fn watcher(
+    config: &Config,
+    times: Times,
+    source: &Arc<Source>,
+    beliefs: &Arc<Beliefs>,
+    counters: &Arc<SourceCounters>,
+) -> Watcher<Source> {
+    Watcher::new(watch::Parts {
+        kv: Arc::clone(source),
+        prefix: config.prefix.clone(),
+        times,
+        beliefs: Arc::clone(beliefs),
+        clock: Arc::new(SystemClock),
+        counters: Arc::clone(counters),
+        rng: StdRng::from_rng(&mut rand::rng()),
+    })
 }
 
 /// The fleet as it was known before a restart, and the file that it is kept in.

@@ -5,9 +5,10 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::{
-    AddressFamily, SocketFlags, SocketType, acceptfrom_with, bind as bind_socket, listen,
-    socket_with,
+    AddressFamily, Shutdown, SocketFlags, SocketType, acceptfrom_with, bind as bind_socket,
+    getsockname, listen, shutdown, socket_with,
 };
 use rustix::net::{ipproto, sockopt};
 
@@ -30,12 +31,30 @@ pub(super) enum Accepted {
 
 /// Binds and listens, non-blocking.
 pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = bound(address, true)?;
-    listen(&socket, BACKLOG)?;
-    // The acknowledgement of the request rides on the answer: a packet less in five. Connections
-    // inherit it, and listen would clear it.
-    sockopt::set_tcp_quickack(&socket, false)?;
-    Ok(TcpListener::from(socket))
+    listening(bound(address, true)?)
+}
+
+/// Takes over what listens at `address`, with those who wait there, for `count_max` workers. The
+/// others stop listening: who keeps them would have polls wait there for nobody, and systemd lets go
+/// of a socket that hangs up.
+pub(super) fn adopt(
+    kept: Vec<OwnedFd>,
+    address: SocketAddr,
+    count_max: usize,
+) -> io::Result<Vec<TcpListener>> {
+    let mut adopted = Vec::new();
+    for socket in kept {
+        if adopted.len() < count_max && listens_at(&socket, address) {
+            fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
+            let listener = listening(socket)?;
+            listener.set_nonblocking(true)?;
+            adopted.push(listener);
+        } else {
+            // No socket, or none that is connected or listens: there is nothing to end.
+            let _ = shutdown(&socket, Shutdown::Both);
+        }
+    }
+    Ok(adopted)
 }
 
 /// Takes the first connection of the queue.
@@ -75,6 +94,20 @@ pub(super) fn accept(listener: &TcpListener) -> Accepted {
 /// user: a second service would silently take half of the polls.
 pub(super) fn check_free(address: SocketAddr) -> io::Result<()> {
     bound(address, false).map(drop)
+}
+
+fn listens_at(socket: &OwnedFd, address: SocketAddr) -> bool {
+    let own = getsockname(socket).and_then(SocketAddr::try_from);
+    own == Ok(address) && sockopt::socket_acceptconn(socket) == Ok(true)
+}
+
+/// Listens; on a socket that does already this only sets the length of the queue.
+fn listening(socket: OwnedFd) -> io::Result<TcpListener> {
+    listen(&socket, BACKLOG)?;
+    // The acknowledgement of the request rides on the answer: a packet less in five. Connections
+    // inherit it, and listen would clear it.
+    sockopt::set_tcp_quickack(&socket, false)?;
+    Ok(TcpListener::from(socket))
 }
 
 fn bound(address: SocketAddr, shared: bool) -> io::Result<OwnedFd> {

@@ -14,12 +14,14 @@ mod closing;
 mod desk;
 mod late;
 mod listener;
+mod opening;
 mod places;
 mod socket;
 mod worker;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
@@ -43,6 +45,9 @@ pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(1);
 pub const CLOSE_TIME_MAX: Duration = Duration::from_millis(500);
 /// How long a stopping agent finishes open polls.
 pub const FINISH_TIME_MAX: Duration = Duration::from_secs(1);
+/// The longest that the first polls may wait for this replica's authority: a worker that waits shows
+/// no sign of life.
+pub const OPENING_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// How to serve.
 #[derive(Debug, Clone)]
@@ -61,6 +66,9 @@ pub struct Settings {
     pub allow: Networks,
     /// The replica's name in answers.
     pub replica: Name,
+    /// How long polls wait at the start, at most, until this replica may answer; at most
+    /// [`OPENING_TIME_MAX`].
+    pub opening: Duration,
 }
 
 /// How an answered connection ends.
@@ -76,6 +84,8 @@ pub enum Close {
 #[derive(Debug)]
 pub struct Agent {
     listeners: Vec<TcpListener>,
+    /// How many of them, the first, come from the process before.
+    adopted: usize,
     address: SocketAddr,
     settings: Settings,
     counters: Vec<Arc<WorkerCounters>>,
@@ -92,31 +102,44 @@ struct Shared {
     workers: usize,
     close: Close,
     allow: Networks,
+    opening: Duration,
     stop: CancellationToken,
 }
 
 impl Agent {
-    /// Binds one listener per worker.
+    /// One listener per worker: those that were `kept` of the process before, with the polls that
+    /// wait there, as far as they are of this address and there are workers for them; the others
+    /// are bound. What is kept and not taken over stops listening, whoever else holds it.
     ///
     /// # Errors
     /// When the address cannot be bound.
-    pub fn bind(settings: Settings) -> io::Result<Self> {
-        listener::check_free(settings.listen)?;
-        let first = listener::bind(settings.listen)?;
-        let address = first.local_addr()?;
-        let mut listeners = vec![first];
-        for _ in 1..settings.workers {
+    pub fn bind(settings: Settings, kept: Vec<OwnedFd>) -> io::Result<Self> {
+        let mut listeners = listener::adopt(kept, settings.listen, settings.workers)?;
+        let adopted = listeners.len();
+        if listeners.is_empty() {
+            listener::check_free(settings.listen)?;
+            listeners.push(listener::bind(settings.listen)?);
+        }
+        let address = listeners[0].local_addr()?;
+        for _ in listeners.len()..settings.workers {
             listeners.push(listener::bind(address)?);
         }
         let counters = listeners.iter().map(|_| Arc::default()).collect();
         let tallies = listeners.iter().map(|_| Arc::default()).collect();
         Ok(Self {
             listeners,
+            adopted,
             address,
             settings,
             counters,
             tallies,
         })
+    }
+
+    /// The listeners that were bound by this process, for who keeps them for the next one.
+    #[must_use]
+    pub fn bound(&self) -> &[TcpListener] {
+        &self.listeners[self.adopted..]
     }
 
     /// Where it listens.
@@ -156,6 +179,7 @@ impl Agent {
             workers: self.settings.workers,
             close: self.settings.close,
             allow: self.settings.allow,
+            opening: self.settings.opening.min(OPENING_TIME_MAX),
             stop,
         });
         let counts = self.counters.into_iter().zip(self.tallies);

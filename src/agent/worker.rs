@@ -21,6 +21,7 @@ use super::closing::Closing;
 use super::desk::{Desk, Round};
 use super::late::{EVENTS_MAX, Ended, Late};
 use super::listener::{Accepted, accept};
+use super::opening::may_answer;
 use super::places::Places;
 use super::socket::{Buffer, Read, read, write};
 use super::{Close, FINISH_TIME_MAX, Shared};
@@ -102,6 +103,11 @@ async fn serve(parts: Parts) {
 /// Accepts until stopped, then lets open polls finish.
 async fn run(parts: Parts) -> io::Result<()> {
     let stop = parts.shared.stop.clone();
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => {}
+        () = may_answer(&parts.shared.store, parts.shared.opening) => {}
+    }
     let mut worker = Worker::new(parts.shared, parts.counters, parts.tally)?;
     let arrivals = watched(parts.listener)?;
     let lines = watched(worker.late.epoll())?;
@@ -128,7 +134,8 @@ async fn run(parts: Parts) -> io::Result<()> {
         }
     }
     let end = Moment(clock::moment().0 + FINISH_TIME_MAX);
-    // They are connected: closing the listener would reset them.
+    // They are connected: closing the listener would reset them, unless somebody keeps it for the
+    // next process.
     while worker.accept(arrivals.get_ref()) == Turn::More && clock::moment() < end {}
     drop(arrivals);
     // Connections that only wait for HAProxy's close are no loss.

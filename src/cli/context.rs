@@ -6,13 +6,15 @@ use std::future::Future;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::sleep;
 
 use super::ask::tell;
-use super::{Exit, Failure};
+use super::{Exit, Failure, terminal};
 use crate::config::{
     Config, ConfigErrors, ConfigFile, Flags, Receiver, ReplicaAccess, Role, Sources,
 };
@@ -26,6 +28,10 @@ use crate::kv::{Kv as _, KvError};
 
 /// A shell's exit code for a program that a signal ended, less the signal's number.
 const SIGNALLED: i32 = 128;
+/// How often a picture that is being drawn is waited for, and how long each time: it takes no
+/// longer, unless the terminal is stopped and takes nothing.
+const GIVE_BACK_TRIES: usize = 20;
+const GIVE_BACK_EVERY: Duration = Duration::from_millis(10);
 
 /// Where the configuration is.
 #[derive(Debug, Args)]
@@ -104,8 +110,8 @@ impl Context {
     /// Opens the store that a configuration names.
     pub(super) fn new(config: &Config) -> Result<Self, Failure> {
         let (source, runtime) = (open(config)?, runtime()?);
-        if let Some(consul) = source.signs_in() {
-            sign_out_on_signals(&runtime, consul)?;
+        if source.signs_in().is_some() {
+            end_on_signals(&runtime, source.signs_in())?;
         }
         Ok(Self {
             source,
@@ -135,6 +141,15 @@ impl Context {
         Ok(listing)
     }
 
+    /// Has a signal give back what is held, the terminal too, before it ends the process.
+    pub(super) fn end_on_signals(&self) -> Result<(), Failure> {
+        match self.source.signs_in() {
+            // It does so from the start.
+            Some(_) => Ok(()),
+            None => end_on_signals(&self.runtime, None),
+        }
+    }
+
     /// Runs asynchronous work to its end.
     pub(super) fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.block_on(work)
@@ -150,23 +165,38 @@ impl Drop for Context {
     }
 }
 
-/// Does so when the command is interrupted, as `status --watch` always is; then ends the process
-/// as the signal would have. What it was writing is whole or not there, as ever.
-fn sign_out_on_signals(runtime: &Runtime, consul: &Arc<ConsulKv>) -> Result<(), Failure> {
+/// When the command is interrupted, as `status --watch` always is: the terminal and the token are
+/// given back, then the process ends as the signal would have ended it. What it was writing is whole
+/// or not there, as ever.
+fn end_on_signals(runtime: &Runtime, consul: Option<&Arc<ConsulKv>>) -> Result<(), Failure> {
     let _guard = runtime.enter();
     for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
-        let received = signal(kind);
-        let mut received = received.map_err(|error| {
-            Failure::new(Exit::Failed, format!("signals cannot be received: {error}"))
-        })?;
-        let consul = Arc::clone(consul);
+        let mut received = receive(kind)?;
+        let consul = consul.cloned();
         runtime.spawn(async move {
             received.recv().await;
-            sign_out(&consul).await;
+            for _ in 0..GIVE_BACK_TRIES {
+                if terminal::give_back() {
+                    break;
+                }
+                sleep(GIVE_BACK_EVERY).await;
+            }
+            if let Some(consul) = consul {
+                sign_out(&consul).await;
+            }
             std::process::exit(SIGNALLED + kind.as_raw_value());
         });
     }
     Ok(())
+}
+
+/// Hears a signal from now on.
+pub(super) fn receive(kind: SignalKind) -> Result<Signal, Failure> {
+    let received = signal(kind);
+    received.map_err(|error| {
+        let text = format!("signals cannot be received: {error}");
+        Failure::new(Exit::Failed, text)
+    })
 }
 
 /// The command has its own outcome: a token left behind is a warning.

@@ -31,6 +31,7 @@ mod selector;
 mod serve;
 mod set;
 mod status;
+mod terminal;
 mod undo;
 mod write;
 

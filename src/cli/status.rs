@@ -1,5 +1,6 @@
 //! `tidegate status`.
 
+mod picture;
 mod watch;
 
 use std::time::Duration;
@@ -21,8 +22,10 @@ pub(super) struct Status {
     /// How to print it; chatops is the canary's block for chat.
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Output::Table)]
     output: Output,
-    /// Look again and again, each TIME (2s unless given): a terminal is redrawn, otherwise each
-    /// change is a line.
+    /// Look again and again, each TIME (2s unless given), until Ctrl-C. A terminal is drawn anew
+    /// with what the status page shows, a ramp as a bar; elsewhere (and where TERM is dumb) the
+    /// first look is written whole and then a line for each change. As JSON each look that differs
+    /// is a line.
     #[arg(
         long,
         value_name = "TIME",

@@ -43,8 +43,8 @@ pub struct Parts<'a> {
     pub snapshot: Option<&'a Snapshot>,
     /// The deploy locks by stage, or why one cannot be read.
     pub deploys: &'a [(String, Result<Deploy, String>)],
-    /// Whether this replica answers, and why.
-    pub verdict: &'a Verdict,
+    /// Whether each replica answers, and why; the one without a name is whose board it is.
+    pub verdicts: &'a [(Option<Name>, Verdict)],
     /// What is not as it should be with this replica and its peers.
     pub replica_problems: &'a [String],
     /// The reports of all replicas.
@@ -126,3 +126,4 @@ mod ramp;
 mod standing;
 #[cfg(test)]
 mod tests;
+pub mod text;

@@ -3,6 +3,9 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::key::Key;
+use super::listing::Listing;
+
 /// What is said of a deploy to one stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deploy {
@@ -18,6 +21,18 @@ pub struct Deploy {
 
 /// The longest URL and the longest name, in bytes: both are printed in one line.
 pub const TEXT_BYTES_MAX: usize = 1_024;
+
+/// The locks of a listing by stage, or why one cannot be read. No poll depends on them, so the
+/// snapshot leaves them out.
+#[must_use]
+pub fn locks(listing: &Listing) -> Vec<(String, Result<Deploy, String>)> {
+    let entries = listing.entries.iter();
+    let locks = entries.filter_map(|(path, entry)| match Key::parse(path) {
+        Key::Deploy(stage) => Some((stage.to_string(), Deploy::parse(&entry.value))),
+        Key::Meta | Key::Settings | Key::Directive(_) | Key::Folder | Key::Unknown => None,
+    });
+    locks.collect()
+}
 
 /// Other fields are let pass: a pipeline may note there what it needs.
 #[derive(Serialize, Deserialize)]

@@ -11,7 +11,7 @@ pub use self::differences::Differences;
 pub use self::gate::Gate;
 pub use self::precheck::{Precheck, Stage};
 pub use self::row::{Desired, Groups, Row, Served, UNKNOWN};
-pub use self::table::{ServerState, ago};
+pub use self::table::{ServerState, ago, span, time_of_day};
 
 use std::collections::{BTreeMap, BTreeSet};
 

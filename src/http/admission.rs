@@ -36,7 +36,7 @@ pub(super) async fn viewers(
     let is_private = caller.is_local || caller.encryption.is_on();
     let needs_tls = pages.access.tls.load().is_some();
     let admitted = {
-        let token = pages.access.token.load();
+        let token = pages.access.viewers.load();
         admit(needs_tls, is_private, token.as_deref(), request.headers())
     };
     match admitted {

@@ -48,6 +48,8 @@ fn degraded(problems: &[String]) -> String {
 /// A scrape.
 pub(super) async fn metrics(State(pages): State<Pages>) -> Response {
     const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    // What it shows of the other replicas is as of the scrape before.
+    pages.whole.refresh();
     match pages.metrics.encode() {
         Ok(text) => ([(header::CONTENT_TYPE, OPENMETRICS)], text).into_response(),
         Err(error) => {

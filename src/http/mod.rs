@@ -45,7 +45,7 @@ pub use self::tls::SharedTls;
 use crate::domain::name::Name;
 use crate::domain::token::Token;
 use crate::domain::word::Identity;
-use crate::fleet::{Fleet, Gatherer};
+use crate::fleet::{Fleet, Gatherer, Whole};
 use crate::metrics::Metrics;
 use crate::store::Store;
 
@@ -92,23 +92,25 @@ pub struct Pages {
     pub fleet: Arc<Fleet>,
     /// What the other replicas know of that.
     pub others: Arc<Gatherer>,
+    /// All of it in numbers.
+    pub whole: Arc<Whole>,
     /// This replica's name.
     pub replica: Name,
     /// Who it is, for its peers.
     pub identity: Arc<Identity>,
-    /// The secret by which peers are known; without it only this machine is told.
-    pub peer_token: Arc<ArcSwapOption<Token>>,
-    /// Who may see the views.
+    /// Who may see what.
     pub access: Access,
     /// Cancelled when stopping begins: `/readyz` says so from then on.
     pub stopping: CancellationToken,
 }
 
-/// Who may see the views, as it was read last.
+/// Who may see what, as it was read last.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
-    /// The secret for which they are shown; none: to everybody.
-    pub token: Arc<ArcSwapOption<Token>>,
+    /// The secret by which peers are known; without it only this machine is told.
+    pub peers: Arc<ArcSwapOption<Token>>,
+    /// The secret for which the views are shown; none: to everybody.
+    pub viewers: Arc<ArcSwapOption<Token>>,
     /// What is shown to who begins with TLS; none: plain HTTP is enough.
     pub tls: SharedTls,
 }

@@ -71,7 +71,7 @@ fn say(pages: &Pages, known: Option<u64>) -> String {
 
 /// Whether who calls is a peer: it has the token, or without one it is on this machine.
 pub(super) fn admitted(pages: &Pages, caller: &Caller, headers: &HeaderMap) -> Result<(), Refused> {
-    let token = pages.peer_token.load();
+    let token = pages.access.peers.load();
     admit(token.as_deref(), bearer(headers), caller.is_local)
 }
 

@@ -30,6 +30,7 @@ use self::failure::Failure;
 use self::session::Session;
 use self::transport::{Connection, send};
 use self::txn::{TxnRequest, Verdict, Wire};
+use super::expiries::Expiries;
 use super::request::{check_key, check_operations};
 use super::{Capabilities, ClockReading, Expect, Kv, KvError, Operation, Outcome, Outline};
 use crate::clock;
@@ -43,6 +44,7 @@ mod credentials;
 pub mod environment;
 mod failure;
 mod login;
+mod own_token;
 mod session;
 mod transport;
 mod txn;
@@ -55,6 +57,7 @@ pub struct ConsulKv {
     session: Option<Arc<Session>>,
     /// The clock that the last light read showed.
     clock: ArcSwapOption<ClockReading>,
+    expiries: Arc<Expiries>,
 }
 
 impl ConsulKv {
@@ -64,10 +67,13 @@ impl ConsulKv {
     /// Everything that is wrong with the files, at once.
     pub fn new(settings: ConsulSettings) -> Result<Self, SettingErrors> {
         let connection = Connection::new(&settings)?;
+        let expiries = Arc::new(Expiries::default());
+        connection.ends.tell(&expiries);
         let session = match &settings.token {
             TokenSource::Login(login) => Some(Arc::new(Session::new(
                 login.clone(),
                 settings.limits.answer,
+                Arc::clone(&expiries),
             ))),
             TokenSource::None | TokenSource::Given(_) | TokenSource::File(_) => None,
         };
@@ -76,6 +82,7 @@ impl ConsulKv {
             session,
             connection: ArcSwap::from_pointee(connection),
             clock: ArcSwapOption::empty(),
+            expiries,
         })
     }
 
@@ -89,6 +96,7 @@ impl ConsulKv {
         if let Some(session) = &self.session {
             session.renew(&connection).await?;
         }
+        connection.ends.tell(&self.expiries);
         self.connection.store(Arc::new(connection));
         Ok(())
     }
@@ -109,6 +117,12 @@ impl ConsulKv {
             Some(session) => session.close(&self.connection.load_full()).await,
             None => Ok(()),
         }
+    }
+
+    /// Until when it can be reached with what is in use.
+    #[must_use]
+    pub fn expiries(&self) -> &Arc<Expiries> {
+        &self.expiries
     }
 
     /// How this store was configured.

@@ -20,6 +20,7 @@ use crate::domain::listing::{Entry, Listing};
 
 pub mod consul;
 pub mod directory;
+pub mod expiries;
 pub mod memory;
 pub mod request;
 pub mod source;

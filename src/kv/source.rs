@@ -9,6 +9,7 @@ use super::consul::ConsulKv;
 use super::consul::environment::ConsulSettings;
 pub use super::consul::environment::LoginSettings;
 use super::directory::DirectoryKv;
+use super::expiries::Expiries;
 use super::{Capabilities, ClockReading, Kv, KvError, Operation, Outcome, Outline};
 use crate::clock;
 use crate::domain::key::Prefix;
@@ -65,6 +66,23 @@ impl Source {
         match self {
             Self::Consul(kv) => kv.reload().await.map_err(|error| error.to_string()),
             Self::Directory(_) => Ok(()),
+        }
+    }
+
+    /// Until when it can be reached with what is in use.
+    #[must_use]
+    pub fn expiries(&self) -> Arc<Expiries> {
+        match self {
+            Self::Consul(kv) => Arc::clone(kv.expiries()),
+            Self::Directory(_) => Arc::default(),
+        }
+    }
+
+    /// Asks when what it is reached with ends, where that must be asked for.
+    pub async fn look_at_token(&self) {
+        match self {
+            Self::Consul(kv) => kv.look_at_token().await,
+            Self::Directory(_) => {}
         }
     }
 

@@ -34,6 +34,9 @@ struct Asked<'a> {
     state: &'static str,
     /// Of the configured weight, over all nodes; 0 when out, `None` when it cannot be read.
     percent: Option<f64>,
+    since: Option<Timestamp>,
+    /// Its end, whatever happens then.
+    until: Option<Timestamp>,
 }
 
 /// Shows what this snapshot asks for at `now`.
@@ -66,19 +69,47 @@ pub(super) fn encode(
                 ConstGauge::new(is).encode(family.encode_family(&labels)?)?;
             }
         }
-        let name = format!("tidegate_desired_{what}_weight_percent");
-        let help = format!(
-            "Percent of the configured weight, over all nodes, that each directive of a {what} asks for now"
-        );
-        let mut family = encoder.encode_descriptor(&name, &help, None, MetricType::Gauge)?;
-        for asked in of_this() {
-            if let Some(percent) = asked.percent {
-                ConstGauge::new(percent).encode(family.encode_family(&asked.labels)?)?;
-            }
+        let seconds = |at: Timestamp| at.as_duration().as_secs_f64();
+        for (part, help, values) in [
+            (
+                "weight_percent",
+                "Percent of the configured weight, over all nodes, that each directive asks for now",
+                &(|asked: &Asked<'_>| asked.percent) as &dyn Fn(&Asked<'_>) -> Option<f64>,
+            ),
+            (
+                "since_timestamp_seconds",
+                "Since when each directive stands, where it says so, in Unix seconds",
+                &|asked| asked.since.map(seconds),
+            ),
+            (
+                "until_timestamp_seconds",
+                "When each directive that has an end ends, in Unix seconds",
+                &|asked| asked.until.map(seconds),
+            ),
+        ] {
+            let name = format!("tidegate_desired_{what}_{part}");
+            let with = |asked| Some((asked, values(asked)?));
+            encode_values(encoder, (&name, help), of_this().filter_map(with))?;
         }
     }
     let help = "Directives that the desired states leave out, being too many";
     gauge(encoder, "tidegate_desired_left_out", help, left_out as u64)
+}
+
+fn encode_values<'a>(
+    encoder: &mut DescriptorEncoder<'_>,
+    (name, help): (&str, &str),
+    values: impl Iterator<Item = (&'a Asked<'a>, f64)>,
+) -> fmt::Result {
+    let mut values = values.peekable();
+    if values.peek().is_none() {
+        return Ok(());
+    }
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for (asked, value) in values {
+        ConstGauge::new(value).encode(family.encode_family(&asked.labels)?)?;
+    }
+    Ok(())
 }
 
 /// `None` for one that no longer counts.
@@ -104,11 +135,14 @@ fn asked(placed: &Placed, now: Timestamp) -> Option<Asked<'_>> {
         let (state, percent) = state(directive, now);
         (state, Some(percent))
     });
+    let readable = directive.ok();
     Some(Asked {
         labels,
         is_group: matches!(placed.key.target, Target::Group(_)),
         state,
         percent,
+        since: readable.and_then(|directive| directive.since),
+        until: readable.and_then(|directive| Some(directive.expiry?.until)),
     })
 }
 

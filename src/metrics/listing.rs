@@ -6,7 +6,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use super::{Family, Shown, desired, gauge, ramps};
+use super::{Family, Shown, desired, gauge, ramps, rows};
 use crate::clock;
 use crate::domain::authority::{AuthorityName, HeldKind};
 use crate::domain::snapshot::{ProblemKind, Snapshot};
@@ -70,6 +70,7 @@ impl Shown {
         let directives = snapshot.placed().count() as u64;
         gauge(encoder, "tidegate_directives", help, directives)?;
         desired::encode(encoder, snapshot, clock::now())?;
+        rows::encode(encoder, snapshot, clock::now())?;
         encode_problems(snapshot, encoder)?;
         ramps::encode(snapshot, clock::now(), encoder)
     }

@@ -1,5 +1,5 @@
-//! Who may see the views: the token and the certificate of the HTTP listener, read at the start and
-//! again at SIGHUP.
+//! Who may see what: the tokens and the certificate of the HTTP listener, read at the start and again
+//! at SIGHUP.
 
 use std::fs;
 use std::path::Path;
@@ -12,6 +12,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tracing::{error, info};
 
+use super::peers;
 use crate::config::{Config, TlsFiles};
 use crate::http::Access;
 use crate::secret_file;
@@ -19,15 +20,22 @@ use crate::secret_file;
 /// A larger file is no certificate's or key's: a chain of four takes 8 KiB.
 const PEM_BYTES_MAX: u64 = 1 << 20;
 
-/// Reads token and certificate, if there are any.
+/// Reads tokens and certificate, if there are any.
 ///
 /// # Errors
 /// When a file cannot be used; the text names it and its setting.
 pub(super) fn read(config: &Config) -> anyhow::Result<Access> {
+    let access = views(config)?;
+    access.peers.store(peers::token(config)?.map(Arc::new));
+    Ok(access)
+}
+
+/// Without the peers' token, which has its own reload.
+fn views(config: &Config) -> anyhow::Result<Access> {
     let access = Access::default();
     if let Some(file) = &config.http.access.token_file {
         let token = secret_file::token(file).context("http.token_file")?;
-        access.token.store(Some(Arc::new(token)));
+        access.viewers.store(Some(Arc::new(token)));
     }
     if let Some(files) = &config.http.tls {
         access.tls.store(Some(Arc::new(server(files)?)));
@@ -35,14 +43,14 @@ pub(super) fn read(config: &Config) -> anyhow::Result<Access> {
     Ok(access)
 }
 
-/// Reads them again. What is wrong keeps what was in use.
+/// Reads those of the views again. What is wrong keeps what was in use.
 pub(super) fn reload(config: &Config, access: &Access) {
     if config.http.access.token_file.is_none() && config.http.tls.is_none() {
         return;
     }
-    match read(config) {
+    match views(config) {
         Ok(new) => {
-            access.token.store(new.token.load_full());
+            access.viewers.store(new.viewers.load_full());
             access.tls.store(new.tls.load_full());
             info!("token and certificate of the HTTP listener were read anew");
         }

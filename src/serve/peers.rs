@@ -42,10 +42,9 @@ pub(super) fn identity(config: &Config) -> Identity {
 }
 
 /// Reads the secret, if there is one.
-pub(super) fn token(config: &Config) -> anyhow::Result<SharedToken> {
+pub(super) fn token(config: &Config) -> anyhow::Result<Option<Token>> {
     let token = config.peers_token_file.as_deref().map(secret_file::token);
-    let token = token.transpose().context("peers_token_file")?;
-    Ok(Arc::new(ArcSwapOption::from(token.map(Arc::new))))
+    token.transpose().context("peers_token_file")
 }
 
 /// Who asks the others, ready to run.

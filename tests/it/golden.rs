@@ -11,6 +11,7 @@ use crate::harness::process::Output;
 mod changes;
 mod refusals;
 mod shown;
+mod watch;
 
 /// What differs from run to run, and what stands for it.
 const CHANGING: [(&str, &str); 9] = [

@@ -3,15 +3,17 @@
 use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
 use crate::harness::folder::Folder;
+use crate::harness::manager::Manager;
 use crate::harness::state_folder::StateFolder;
 use crate::harness::tidegate::{Tidegate, tidegate};
 use crate::harness::wait::{PATIENCE, check, eventually};
+
+pub(crate) mod handover;
 
 const DRAIN_FOR: Duration = Duration::from_secs(1);
 
@@ -66,14 +68,24 @@ fn sighup_reads_the_log_filter_anew_and_a_wrong_one_changes_nothing() {
     let folder = Folder::new("sighup");
     let file = folder.join("tidegate.toml");
     let say = |level: &str| fs::write(&file, format!("log.level = \"{level}\"\n")).unwrap();
-    say("info");
+    say("warn,tidegate::serve=info");
     let config = file.display().to_string();
     let mut tidegate = Tidegate::start(&["--kv", &state.kv(), "--config", &config]);
+    state.put("canary-state", "maint");
+    tidegate.await_answer("web/cny canary", "up maint", PATIENCE);
     let process = tidegate.process();
     say("info,tidegate::watch=debug");
     process.signal(Signal::HUP);
     let read = "log filter read anew level=\"info,tidegate::watch=debug\"";
     process.await_log(read, PATIENCE);
+    let changed = " changed path=canary-state";
+    assert!(
+        !process.log_text().contains(changed),
+        "{}",
+        process.log_text()
+    );
+    state.put("canary-state", "drain");
+    process.await_log(changed, PATIENCE);
     say("=,=");
     process.signal(Signal::HUP);
     process.await_log("the old log filter stays in use", PATIENCE);
@@ -157,22 +169,11 @@ fn the_log_says_who_changed_what() {
 #[test]
 fn the_service_manager_is_told_and_the_watchdog_fed() {
     let state = StateFolder::new();
-    let folder = Folder::new("notify");
-    let socket = folder.join("notify.sock");
-    let manager = UnixDatagram::bind(&socket).unwrap();
-    manager.set_read_timeout(Some(PATIENCE)).unwrap();
-    let hear = || {
-        let mut buffer = [0; 256];
-        let length = manager
-            .recv(&mut buffer)
-            .expect("the service says something");
-        String::from_utf8_lossy(&buffer[..length]).into_owned()
-    };
-    let environment = [
-        ("NOTIFY_SOCKET".to_owned(), socket.display().to_string()),
-        ("WATCHDOG_USEC".to_owned(), "400000".to_owned()),
-    ];
+    let mut manager = Manager::new();
+    let watchdog = ("WATCHDOG_USEC".to_owned(), "400000".to_owned());
+    let environment = [manager.environment(), watchdog];
     let mut tidegate = Tidegate::launch(&["--kv", &state.kv()], &environment);
+    let mut hear = || manager.hear();
     assert_eq!(hear(), "READY=1\n");
     tidegate.await_ready();
     let begin = Instant::now();

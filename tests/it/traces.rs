@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use crate::follows::commands::Place;
 use crate::follows::{Web, await_rows};
 use crate::harness::collector::{Collector, Sent};
 use crate::harness::haproxy::{Haproxy, Version};
@@ -18,7 +19,7 @@ mod single;
 /// `agent-inter` of the nodes.
 const INTER: Duration = Duration::from_millis(500);
 /// What HAProxy calls a server that has an agent check alone, and no reason to be elsewhere.
-const READY: &str = "no check";
+pub(crate) const READY: &str = "no check";
 /// A command without its trace takes some 100 ms here.
 const COMMAND_TIME_MAX: Duration = Duration::from_secs(3);
 
@@ -38,21 +39,27 @@ const NAMES: [&str; 11] = [
 ];
 
 /// Three replicas, four nodes of which each asks one of them, and a collector.
-struct Scene {
-    collector: Collector,
-    state: StateFolder,
-    replicas: Replicas,
+pub(crate) struct Scene {
+    pub(crate) collector: Collector,
+    place: Place,
+    pub(crate) replicas: Replicas,
     nodes: Vec<Haproxy>,
 }
 
 impl Scene {
     fn start() -> Self {
+        Self::start_on(Place::folder(), &[])
+    }
+
+    /// The same on any store, which is empty, with further arguments of the replicas.
+    pub(crate) fn start_on(place: Place, more: &[&str]) -> Self {
         let collector = Collector::start();
-        let state = StateFolder::new();
-        state.put("canary-state", "ready");
-        state.put("group-states/main", "ready");
-        let environment = collector.environment();
-        let replicas = Replicas::start(3, &["--kv", &state.kv()], &environment);
+        place.done(&["init"]);
+        place.put("group-states/main", "ready");
+        let environment = [collector.environment(), place.environment()].concat();
+        let kv = place.kv();
+        let arguments = [&["--kv", &kv], more].concat();
+        let replicas = Replicas::start(3, &arguments, &environment);
         let nodes = [
             (Version::V26, 0),
             (Version::V28, 1),
@@ -67,7 +74,7 @@ impl Scene {
         let nodes: Vec<_> = nodes.iter().enumerate().map(start).collect();
         let scene = Self {
             collector,
-            state,
+            place,
             replicas,
             nodes,
         };
@@ -80,17 +87,19 @@ impl Scene {
         scene
     }
 
-    fn follow(&self, status: &str) {
+    pub(crate) fn follow(&self, status: &str) {
         let row = [("cny".to_owned(), (status, None))];
         await_rows(&self.nodes, &row, PATIENCE);
     }
 
-    fn canary(&self, flags: &[&str]) -> Output {
-        command(&self.state, &self.collector, &[&["canary"], flags].concat())
+    pub(crate) fn canary(&self, flags: &[&str]) -> Output {
+        let environment = [self.collector.environment(), self.place.environment()].concat();
+        let arguments = [&["canary"], flags].concat();
+        command_on(&self.place.kv(), &environment, &arguments)
     }
 
     /// The spans that came of the command with this change id, checked by links and times.
-    fn expect_story(&self, output: &Output) {
+    pub(crate) fn expect_story(&self, output: &Output) {
         assert_eq!(output.code, Some(0), "{output:?}");
         assert_eq!(output.stderr, "");
         let change = crate::operators::id(&output.stdout);
@@ -143,7 +152,7 @@ impl Scene {
         );
     }
 
-    fn command(&self, change: &str) -> Sent {
+    pub(crate) fn command(&self, change: &str) -> Sent {
         let all = self.collector.await_named("tidegate canary", 1, PATIENCE);
         let found = all
             .into_iter()
@@ -151,7 +160,7 @@ impl Scene {
         found.expect("a command sends its span before it ends")
     }
 
-    fn await_linked(&self, name: &str, to: &Sent, count: usize) -> Vec<Sent> {
+    pub(crate) fn await_linked(&self, name: &str, to: &Sent, count: usize) -> Vec<Sent> {
         let what = format!("{count} spans {name} linked to the command");
         eventually(&what, PATIENCE, || {
             let all = self.collector.named(name);
@@ -171,7 +180,7 @@ impl Scene {
     }
 
     /// No span but those that there may be, and as many transitions as changes and replicas.
-    fn expect_no_others(&self, transitions: usize) {
+    pub(crate) fn expect_no_others(&self, transitions: usize) {
         for sent in self.collector.all() {
             let known = NAMES.contains(&sent.span.name.as_str());
             assert!(known || sent.span.name.starts_with("tidegate "), "{sent:?}");
@@ -186,10 +195,13 @@ impl Scene {
 const MILLI: u64 = 1_000_000;
 
 fn command(state: &StateFolder, collector: &Collector, arguments: &[&str]) -> Output {
-    let kv = state.kv();
-    let place = ["--env", "gprd", "--kv", &kv, "--by", "ana"];
+    command_on(&state.kv(), &collector.environment(), arguments)
+}
+
+fn command_on(kv: &str, environment: &[(String, String)], arguments: &[&str]) -> Output {
+    let place = ["--env", "gprd", "--kv", kv, "--by", "ana"];
     let begin = Instant::now();
-    let output = tidegate(&[arguments, &place].concat(), &collector.environment());
+    let output = tidegate(&[arguments, &place].concat(), environment);
     assert!(begin.elapsed() < COMMAND_TIME_MAX, "{:?}", begin.elapsed());
     output
 }

@@ -89,6 +89,51 @@ impl Canary {
     }
 }
 
+/// What can be done now, and the words of `tidegate canary` for it.
+type Actions = &'static [(&'static str, &'static str)];
+
+impl Canary {
+    /// What it is asked to be, in a word or two.
+    #[must_use]
+    pub fn word(&self) -> String {
+        match &self.state {
+            None => "unknown".to_owned(),
+            Some(Err(GroupError::Unknown)) => "no key".to_owned(),
+            Some(Err(GroupError::Frozen(_))) => "frozen".to_owned(),
+            Some(Ok(state)) => match &self.ramp {
+                Some(ramp) if ramp.every.is_none() => format!("held at {}%", ramp.percent()),
+                Some(ramp) => format!("ramp {}%", ramp.percent()),
+                None => match state.weight.filter(|weight| *weight < 100) {
+                    Some(weight) => format!("{} {weight}%", state.state),
+                    None => state.state.to_owned(),
+                },
+            },
+        }
+    }
+
+    /// What makes sense now.
+    #[must_use]
+    pub fn actions(&self) -> Actions {
+        let held = self.ramp.as_ref().map(|ramp| ramp.every.is_none());
+        let ready = match &self.state {
+            Some(Ok(state)) => state.state == "ready",
+            Some(Err(_)) | None => false,
+        };
+        match (held, ready) {
+            (Some(false), _) => &[("Stop at this step", "--hold"), DRAIN, ALL],
+            (Some(true), _) => &[("Go on", "--resume"), DRAIN, ALL],
+            (None, true) => &[
+                DRAIN,
+                ("Out, and into maintenance", "--disable --reason WHY"),
+            ],
+            (None, false) => &[("Bring it back slowly", "--slowly --reason WHY"), ALL],
+        }
+    }
+}
+
+const DRAIN: (&str, &str) = ("Take it out", "--drain --reason WHY");
+const ALL: (&str, &str) = ("Everywhere at once", "--ready --reason WHY");
+
 fn in_force<'a>(placed: &'a &Placed, now: Timestamp) -> Option<(&'a Placed, &'a Directive)> {
     let directive = placed.directive.as_ref().ok()?;
     (!directive.is_lifted(now)).then_some((placed, directive))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{FINDINGS_MAX, Parts, environment_flags, names};
-use crate::domain::authority::AuthorityName;
+use crate::domain::authority::{AuthorityName, Verdict};
 use crate::domain::fleet::shared_name;
 use crate::domain::key::{CANARY, DirectiveKey, Key, Scope, Target};
 use crate::domain::name::{Name, ServerId};
@@ -66,9 +66,12 @@ impl Findings {
             flags: environment_flags(parts.prefix),
             found: Vec::new(),
         };
-        finder.authority();
+        for (replica, verdict) in parts.verdicts {
+            finder.authority(replica.as_ref(), verdict);
+        }
         finder.keys();
         finder.replicas();
+        finder.unseen();
         finder.nodes();
         finder.rows();
         finder.nowhere();
@@ -92,52 +95,45 @@ impl Finder<'_> {
         self.found.last_mut().expect("it was pushed")
     }
 
-    fn authority(&mut self) {
-        let reason = self.parts.verdict.reason.clone();
-        match self.parts.verdict.name {
-            AuthorityName::Current => {}
-            AuthorityName::Relayed => {
-                let advice = "It is answered all the same. Look at what stands between this \
-                              replica and its source.";
-                self.add(Weight::Note, "Confirmed by a peer only", reason, advice);
-            }
-            AuthorityName::Agreed => {
-                let advice = "The last listing is answered, and nobody can change anything. Look \
-                              at the source.";
-                self.add(
-                    Weight::Warning,
-                    "The source is out of reach",
-                    reason,
-                    advice,
-                );
-            }
-            AuthorityName::Starting => {
-                let advice = "HAProxy keeps its state meanwhile.";
-                self.add(Weight::Severe, "Nothing is answered yet", reason, advice);
-            }
-            AuthorityName::CutOff => {
-                let advice = "HAProxy keeps its state meanwhile; other replicas may answer.";
-                self.add(
-                    Weight::Severe,
-                    "This replica answers nothing",
-                    reason,
-                    advice,
-                );
-            }
-            AuthorityName::Held => {
-                let advice = "HAProxy keeps its state meanwhile. The reason says what to mend; a \
-                              history that went back ends with an accepted one, which is shown \
-                              before it is written.";
-                let command = format!("tidegate accept {} --dry-run", self.flags);
-                let finding = self.add(
-                    Weight::Severe,
-                    "This replica answers nothing",
-                    reason,
-                    advice,
-                );
-                finding.command = Some(command);
-            }
-        }
+    fn authority(&mut self, replica: Option<&Name>, verdict: &Verdict) {
+        let (who, reason) = match replica {
+            None => ("This replica".to_owned(), verdict.reason.clone()),
+            Some(name) => (
+                format!("Replica {name}"),
+                format!("{name}: {}", verdict.reason),
+            ),
+        };
+        let silent = format!("{who} answers nothing");
+        let held = "HAProxy keeps its state meanwhile. The reason says what to mend; a history \
+                    that went back ends with an accepted one, which is shown before it is written.";
+        let (weight, what, advice) = match verdict.name {
+            AuthorityName::Current => return,
+            AuthorityName::Relayed => (
+                Weight::Note,
+                "Confirmed by a peer only",
+                "It is answered all the same. Look at what stands between this replica and its \
+                 source.",
+            ),
+            AuthorityName::Agreed => (
+                Weight::Warning,
+                "The source is out of reach",
+                "The last listing is answered, and nobody can change anything. Look at the source.",
+            ),
+            AuthorityName::Starting => (
+                Weight::Severe,
+                "Nothing is answered yet",
+                "HAProxy keeps its state meanwhile.",
+            ),
+            AuthorityName::CutOff => (
+                Weight::Severe,
+                silent.as_str(),
+                "HAProxy keeps its state meanwhile; other replicas may answer.",
+            ),
+            AuthorityName::Held => (Weight::Severe, silent.as_str(), held),
+        };
+        let command = format!("tidegate accept {} --dry-run", self.flags);
+        let finding = self.add(weight, what, reason, advice);
+        finding.command = (verdict.name == AuthorityName::Held).then_some(command);
     }
 
     fn keys(&mut self) {
@@ -206,6 +202,16 @@ impl Finder<'_> {
             let advice = "Rows that only it was asked for are missing here, or look silent. Look \
                           at its /readyz and its log.";
             self.add(Weight::Warning, "A replica has not reported", text, advice);
+        }
+    }
+
+    /// What the view itself lacks: the store, replicas and sources of `HAProxy`'s word that a command
+    /// asks. The page asks none of them.
+    fn unseen(&mut self) {
+        for missing in &self.parts.view.missing {
+            let text = format!("{}: {}", missing.what, missing.why);
+            let advice = "What only it knows is missing below, or as it was before.";
+            self.add(Weight::Warning, "Cannot be seen", text, advice);
         }
     }
 

@@ -75,7 +75,7 @@ fn board(entries: &[(&str, &str)], rows: &[Polls<'_>], now: &str) -> Board {
         prefix: &Prefix::new("frontend", "gprd").unwrap(),
         snapshot: Some(&snapshot),
         deploys: &[],
-        verdict: &verdict,
+        verdicts: &[(None, verdict)],
         replica_problems: &[],
         fleet: &fleet,
         missing: &[],

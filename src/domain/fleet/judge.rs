@@ -61,6 +61,15 @@ impl Judge {
         node.rows.values().all(|row| self.silent(&row))
     }
 
+    /// Rows that do not poll while others of their node do.
+    #[must_use]
+    pub fn rows_silent_alone(&self, nodes: &BTreeMap<Name, Arc<Node>>) -> usize {
+        let silent = |node: &Node| node.rows.values().filter(|row| self.silent(row)).count();
+        let all = nodes.values().map(|node| (silent(node), node.rows.len()));
+        let alone = all.filter(|(silent, rows)| silent < rows);
+        alone.map(|(silent, _)| silent).sum()
+    }
+
     /// Whether a row has not been told the newest listing. After each change that is every row
     /// until its next poll.
     #[must_use]

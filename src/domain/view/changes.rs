@@ -2,17 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::View;
 use super::row::Row;
 use super::table::plain;
+use super::{Problem, View};
+use crate::domain::observed::Missing;
 
 /// A line for each row that is another in what is desired, served or observed, with the moment of
-/// the later look; and for each that is no longer known.
+/// the later look; for each that is no longer known; and for whoever cannot be asked, and keys that
+/// are wrong, from now on or no longer.
 #[must_use]
 pub fn changes(before: &View, after: &View) -> Vec<String> {
     let (old, new) = (by_row(before), by_row(after));
     let known: BTreeSet<_> = old.keys().chain(new.keys()).collect();
-    let mut lines = Vec::new();
+    let mut lines = troubles(before, after);
     for row in known {
         if old.get(row) == new.get(row) {
             continue;
@@ -20,6 +22,32 @@ pub fn changes(before: &View, after: &View) -> Vec<String> {
         let (server, node) = row;
         let text = new.get(row).map_or("no longer known", String::as_str);
         lines.push(format!("{} {server} on {node}: {text}", after.at));
+    }
+    lines
+}
+
+/// Why somebody cannot be asked may be told in other words at each look: whether is what counts.
+fn troubles(before: &View, after: &View) -> Vec<String> {
+    let missing = |view: &View| {
+        let all = view.missing.iter();
+        let one = |it: &Missing| (format!("missing  {}", it.what), format!(": {}", it.why));
+        all.map(one).collect::<BTreeMap<_, _>>()
+    };
+    let problems = |view: &View| {
+        let all = view.problems.iter();
+        let one = |it: &Problem| format!("problem  {}: {}", it.path, plain(&it.text));
+        all.map(|it| (one(it), String::new()))
+            .collect::<BTreeMap<_, _>>()
+    };
+    let mut lines = Vec::new();
+    for (old, new) in [
+        (missing(before), missing(after)),
+        (problems(before), problems(after)),
+    ] {
+        let over = old.keys().filter(|what| !new.contains_key(*what));
+        lines.extend(over.map(|what| format!("{} no longer {what}", after.at)));
+        let begun = new.iter().filter(|(what, _)| !old.contains_key(*what));
+        lines.extend(begun.map(|(what, why)| format!("{} {what}{why}", after.at)));
     }
     lines
 }

@@ -199,11 +199,28 @@ pub(super) fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
 /// How long ago a moment was.
 #[must_use]
 pub fn ago(at: Timestamp, now: Timestamp) -> String {
-    match now.duration_since(at).as_secs() {
-        seconds @ ..=119 => format!("{} s ago", seconds.max(0)),
-        seconds @ 120..=7_199 => format!("{} min ago", seconds / 60),
-        seconds @ 7_200..=172_799 => format!("{} h ago", seconds / 3_600),
-        seconds => format!("{} days ago", seconds / 86_400),
+    format!("{} ago", span(at, now))
+}
+
+/// How long it is from one moment to a later one: `41 s`, `3 min`.
+#[must_use]
+pub fn span(from: Timestamp, to: Timestamp) -> String {
+    match to.duration_since(from).as_secs() {
+        seconds @ ..=119 => format!("{} s", seconds.max(0)),
+        seconds @ 120..=7_199 => format!("{} min", seconds / 60),
+        seconds @ 7_200..=172_799 => format!("{} h", seconds / 3_600),
+        seconds => format!("{} days", seconds / 86_400),
+    }
+}
+
+/// The time of day of a moment, with its date when that is another day than `now`.
+#[must_use]
+pub fn time_of_day(at: Timestamp, now: Timestamp) -> String {
+    let day = |at: Timestamp| at.strftime("%F").to_string();
+    if day(at) == day(now) {
+        at.strftime("%H:%M:%S UTC").to_string()
+    } else {
+        at.strftime("%F %H:%M UTC").to_string()
     }
 }
 

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use crate::clock;
 use crate::domain::board::{Board, Parts};
-use crate::domain::deploy::Deploy;
+use crate::domain::deploy;
 use crate::domain::fleet::{Merged, in_millis};
-use crate::domain::key::{Key, Prefix};
-use crate::domain::listing::Listing;
+use crate::domain::key::Prefix;
 use crate::domain::name::Name;
 use crate::domain::observed::Observation;
 use crate::domain::sentinel::Generation;
@@ -45,15 +44,18 @@ impl Look {
             now,
         });
         let verdict = published.standing.verdict(clock::moment());
+        let answers = verdict.name.answers();
         let memory = published.memory.as_ref().map(|(_, memory)| memory);
         let listing = memory.and_then(|memory| memory.listing.as_ref());
-        let deploys = listing.map(deploys).unwrap_or_default();
+        let deploys = listing
+            .map(|listing| deploy::locks(listing))
+            .unwrap_or_default();
         let replicas = ReplicasView::of(pages, &published);
         let board = Board::new(&Parts {
             prefix: pages.fleet.prefix(),
             snapshot,
             deploys: &deploys,
-            verdict: &verdict,
+            verdicts: &[(None, verdict)],
             replica_problems: &replicas.problems,
             fleet: &fleet,
             missing: &gathered.missing,
@@ -63,20 +65,10 @@ impl Look {
         Self {
             prefix: pages.fleet.prefix().clone(),
             generation: snapshot.map(|snapshot| snapshot.generation),
-            answers: verdict.name.answers(),
+            answers,
             unreported: missing.map(|missing| missing.replica.clone()).collect(),
             replicas,
             board,
         }
     }
-}
-
-/// The deploy locks: no poll depends on them, so the snapshot leaves them out.
-fn deploys(listing: &Arc<Listing>) -> Vec<(String, Result<Deploy, String>)> {
-    let entries = listing.entries.iter();
-    let deploys = entries.filter_map(|(path, entry)| match Key::parse(path) {
-        Key::Deploy(stage) => Some((stage.to_string(), Deploy::parse(&entry.value))),
-        Key::Meta | Key::Settings | Key::Directive(_) | Key::Folder | Key::Unknown => None,
-    });
-    deploys.collect()
 }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use reqwest::header::HeaderValue;
 use reqwest::{Certificate, Identity};
 use rustls::pki_types::pem::PemObject;
@@ -12,6 +13,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use super::environment::{
     Bearer, ClientFiles, ConsulSettings, Secret, SettingError, Tls, TokenSource,
 };
+use crate::domain::certificate::not_after;
+use crate::kv::expiries::{Credential, Expiries};
 
 /// The longest bearer token, in bytes. Those of CI jobs and instances have one or two thousand.
 const BEARER_BYTES_MAX: usize = 65_536;
@@ -24,6 +27,25 @@ pub(super) struct Credentials {
     pub(super) authorities: Option<Vec<Certificate>>,
     /// Our certificate and key.
     pub(super) identity: Option<Identity>,
+    /// When the certificates end.
+    pub(super) ends: Ends,
+}
+
+/// When the certificates end, where there are any and they say it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Ends {
+    /// Of the authorities the last one: the others may be there for what is no more.
+    authority: Option<Timestamp>,
+    /// Of our certificate and its chain the first one.
+    certificate: Option<Timestamp>,
+}
+
+impl Ends {
+    /// These are in use now.
+    pub(super) fn tell(self, expiries: &Expiries) {
+        expiries.set(Credential::Authority, self.authority);
+        expiries.set(Credential::Certificate, self.certificate);
+    }
 }
 
 /// Reads all files; gives everything that is wrong with them.
@@ -34,14 +56,22 @@ pub(super) fn load(settings: &ConsulSettings) -> Result<Credentials, Vec<Setting
         token: None,
         authorities: None,
         identity: None,
+        ends: Ends::default(),
     };
     take(token(&settings.token).map(|found| credentials.token = found));
     if let TokenSource::Login(login) = &settings.token {
         take(bearer(&login.bearer).map(|_| ()));
     }
-    take(authorities(&settings.tls).map(|found| credentials.authorities = found));
+    take(authorities(&settings.tls).map(|found| {
+        let (authorities, end) = found.unzip();
+        credentials.authorities = authorities;
+        credentials.ends.authority = end.flatten();
+    }));
     if let Some(files) = &settings.tls.client {
-        take(identity(files).map(|found| credentials.identity = Some(found)));
+        take(identity(files).map(|(found, end)| {
+            credentials.identity = Some(found);
+            credentials.ends.certificate = end;
+        }));
     }
     if errors.is_empty() {
         Ok(credentials)
@@ -108,20 +138,24 @@ pub(super) fn token(source: &TokenSource) -> Result<Option<HeaderValue>, Setting
     Ok(Some(value))
 }
 
-fn authorities(tls: &Tls) -> Result<Option<Vec<Certificate>>, SettingError> {
+/// The authorities, and when the last of them ends.
+type Authorities = (Vec<Certificate>, Option<Timestamp>);
+
+fn authorities(tls: &Tls) -> Result<Option<Authorities>, SettingError> {
     let (variable, files) = match (&tls.ca_file, &tls.ca_path) {
         (Some(file), _) => ("CONSUL_CACERT", vec![file.clone()]),
         (None, Some(folder)) => ("CONSUL_CAPATH", files_of(folder)?),
         (None, None) => return Ok(None),
     };
-    let mut authorities = Vec::new();
+    let (mut authorities, mut end) = (Vec::new(), None);
     for file in files {
         for certificate in certificates(variable, &file)? {
+            end = end.max(not_after(&certificate));
             let certificate = Certificate::from_der(&certificate);
             authorities.push(certificate.map_err(|e| unusable(variable, &file, &e))?);
         }
     }
-    Ok(Some(authorities))
+    Ok(Some((authorities, end)))
 }
 
 fn files_of(folder: &Path) -> Result<Vec<PathBuf>, SettingError> {
@@ -137,16 +171,20 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>, SettingError> {
     Ok(files)
 }
 
-fn identity(files: &ClientFiles) -> Result<Identity, SettingError> {
+/// What we show, and when the first of its certificates ends.
+fn identity(files: &ClientFiles) -> Result<(Identity, Option<Timestamp>), SettingError> {
     let variable = "CONSUL_CLIENT_CERT";
-    certificates(variable, &files.certificate)?;
+    let chain = certificates(variable, &files.certificate)?;
+    let end = chain.iter().filter_map(|part| not_after(part)).min();
     let mut pem = read(variable, &files.certificate)?;
     let variable = "CONSUL_CLIENT_KEY";
     let key = read(variable, &files.key)?;
     PrivateKeyDer::from_pem_slice(&key).map_err(|e| unusable(variable, &files.key, &e))?;
     pem.push(b'\n');
     pem.extend(key);
-    Identity::from_pem(&pem).map_err(|e| unusable(variable, &files.key, &e))
+    let identity = Identity::from_pem(&pem);
+    let identity = identity.map_err(|e| unusable(variable, &files.key, &e))?;
+    Ok((identity, end))
 }
 
 fn certificates(

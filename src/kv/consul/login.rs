@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use http02::Request;
 use http02::request::Builder;
+use jiff::Timestamp;
 use reqwest::header::HeaderValue;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,8 @@ pub(super) struct Granted {
     pub(super) secret: HeaderValue,
     /// By which Consul's own commands name it; no secret.
     accessor: String,
+    /// When Consul forgets it, where the method sets an end (`MaxTokenTTL`).
+    pub(super) end: Option<Timestamp>,
 }
 
 #[derive(Serialize)]
@@ -50,6 +53,9 @@ struct Token {
     accessor: String,
     #[serde(rename = "SecretID")]
     secret: String,
+    /// RFC 3339.
+    #[serde(rename = "ExpirationTime", default)]
+    end: Option<String>,
 }
 
 /// Signs in. The bearer token is read anew: those of instances and CI jobs are replaced often.
@@ -85,8 +91,11 @@ pub(super) async fn sign_in(
         return Err(bad());
     }
     secret.set_sensitive(true);
-    let accessor = token.accessor;
-    Ok(Granted { secret, accessor })
+    Ok(Granted {
+        secret,
+        accessor: token.accessor,
+        end: token.end.and_then(|end| end.parse().ok()),
+    })
 }
 
 /// Gives a token back. One that Consul does not know any more is no failure.

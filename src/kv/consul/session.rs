@@ -15,6 +15,7 @@ use super::environment::{Login, SettingErrors};
 use super::login::{self, Granted};
 use super::transport::Connection;
 use crate::kv::KvError;
+use crate::kv::expiries::{Credential, Expiries};
 
 /// The least time between two tries to sign in. Readings come ten times as often.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -27,6 +28,8 @@ pub(super) struct Session {
     login: Login,
     /// For the answer of one login or logout.
     limit: Duration,
+    /// Told when each token ends.
+    expiries: Arc<Expiries>,
     token: ArcSwapOption<Token>,
     /// One login at a time.
     gate: Mutex<Gate>,
@@ -64,10 +67,11 @@ pub enum ReloadError {
 }
 
 impl Session {
-    pub(super) fn new(login: Login, limit: Duration) -> Self {
+    pub(super) fn new(login: Login, limit: Duration, expiries: Arc<Expiries>) -> Self {
         Self {
             login,
             limit,
+            expiries,
             token: ArcSwapOption::empty(),
             gate: Mutex::default(),
         }
@@ -169,6 +173,7 @@ impl Session {
         gate.last = Some(Instant::now());
         gate.refusal = outcome.as_ref().err().cloned();
         let granted = outcome?;
+        self.expiries.set(Credential::Login, granted.end);
         gate.fruitless = gate.fruitless.saturating_add(1);
         Ok(Arc::new(Token {
             granted,

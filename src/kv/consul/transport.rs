@@ -15,7 +15,7 @@ use rustify::endpoint::Endpoint;
 use rustify::errors::ClientError;
 
 use super::answer::Answer;
-use super::credentials::{self, Credentials};
+use super::credentials::{self, Credentials, Ends};
 use super::environment::{Address, ConsulSettings, Secret, SettingError, SettingErrors};
 use super::failure::Failure;
 use crate::causes::root_cause;
@@ -41,6 +41,8 @@ pub(super) struct Connection {
     host: Option<HeaderValue>,
     basic_auth: Option<(String, Secret)>,
     pub(super) token: Option<HeaderValue>,
+    /// When the certificates in use end.
+    pub(super) ends: Ends,
     body_bytes_max: usize,
 }
 
@@ -56,7 +58,7 @@ impl Connection {
     /// Reads all files that the settings name and prepares a pool. Connects to nothing.
     pub(super) fn new(settings: &ConsulSettings) -> Result<Self, SettingErrors> {
         let credentials = credentials::load(settings).map_err(SettingErrors)?;
-        let token = credentials.token.clone();
+        let (token, ends) = (credentials.token.clone(), credentials.ends);
         let (base, host, resolver) = target(settings);
         let http = client(settings, credentials, resolver).map_err(|error| {
             let set = settings.tls.client.is_some();
@@ -77,6 +79,7 @@ impl Connection {
             host,
             basic_auth: settings.basic_auth.clone(),
             token,
+            ends,
             body_bytes_max: settings.limits.body_bytes_max,
         })
     }

@@ -111,8 +111,10 @@ pub(crate) fn tracked() -> Vec<String> {
 
 fn collect(repository: &Path, pages: &mut Vec<PathBuf>) {
     let files = tracked();
-    let is_page = |file: &str| Path::new(file).extension().is_some_and(|end| end == "md");
-    let page = |file: &&String| is_page(file) && *file != "CHANGELOG.md";
-    let there = files.iter().filter(page).map(|file| repository.join(file));
+    let page = |file: &&Path| {
+        file.extension().is_some_and(|end| end == "md") && *file != Path::new("CHANGELOG.md")
+    };
+    let there = files.iter().map(Path::new).filter(page);
+    let there = there.map(|file| repository.join(file));
     pages.extend(there.filter(|file| file.is_file()));
 }

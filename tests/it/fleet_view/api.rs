@@ -53,6 +53,10 @@ fn a_table_shows_the_same_rows() {
     for server in ["web/a canary", "web/b"] {
         tidegate.ask_line(&format!("{server} node=lb-1 zone=b"));
     }
+    // A poll is counted after its answer.
+    await_fleet(&tidegate, "both are counted", |fleet| {
+        fleet["totals"]["rows"] == 2
+    });
     let page = "/api/v1/fleet?output=table&server=web/a";
     let answer = tidegate.get(page);
     assert_eq!(

@@ -38,7 +38,8 @@ impl Place {
         }
     }
 
-    fn environment(&self) -> Vec<(String, String)> {
+    /// The variables by which the commands and the service find it.
+    pub(crate) fn environment(&self) -> Vec<(String, String)> {
         match self {
             Self::Folder(_) => Vec::new(),
             Self::Consul(consul) => consul_environment(consul),

@@ -26,6 +26,9 @@ use super::wait::{PATIENCE, check, eventually};
 /// The router, as each part sees it. The addresses of the parts are 10.77.x.y as well.
 pub(crate) const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 
+/// The bridge of the parts that share a segment.
+const SEGMENT: &str = "segment";
+
 /// The router, and what makes the others.
 pub(crate) struct Net {
     router: Space,
@@ -98,6 +101,40 @@ impl Net {
         self.router.ip(&near);
         space.ip(&far);
         space
+    }
+
+    /// A segment that parts share as machines at one switch do: an address may move from one to
+    /// another. The router, and so the test itself, stands in it with `own`.
+    pub(crate) fn make_segment(&self, own: Ipv4Addr) {
+        self.router.ip(&[
+            format!("link add {SEGMENT} type bridge"),
+            format!("address add {own}/24 dev {SEGMENT}"),
+            format!("link set dev {SEGMENT} up"),
+        ]);
+    }
+
+    /// A part in that segment.
+    pub(crate) fn add_to_segment(&self, name: &str, address: Ipv4Addr) -> Space {
+        let space = Space::hold(name, address);
+        let holder = space.holder.id();
+        self.router.ip(&[
+            format!("link add name {name} type veth peer name eth0 netns {holder}"),
+            format!("link set dev {name} master {SEGMENT}"),
+            format!("link set dev {name} up"),
+        ]);
+        space.ip(&[
+            "link set dev lo up".to_owned(),
+            format!("address add {address}/24 dev eth0"),
+            "link set dev eth0 up".to_owned(),
+        ]);
+        space
+    }
+
+    /// Pulls a part's cable, or puts it back.
+    pub(crate) fn set_link(&self, part: &Space, up: bool) {
+        let word = if up { "up" } else { "down" };
+        self.router
+            .ip(&[format!("link set dev {} {word}", part.name)]);
     }
 
     pub(crate) fn router(&self) -> &Space {
@@ -178,6 +215,20 @@ impl Space {
             PATIENCE,
         );
         assert_eq!(output.code, Some(0), "{text}\n{}", output.stderr);
+    }
+
+    /// How many ports this part keeps busy in `TIME_WAIT` for connections that it made to a port.
+    pub(crate) fn in_time_wait(&self, port: u16) -> usize {
+        const TIME_WAIT: &str = "06";
+        let path = format!("/proc/{}/net/tcp", self.holder.id());
+        let table = fs::read_to_string(path).expect("the holder runs");
+        let remote = format!(":{port:04X}");
+        let is_one = |line: &&str| {
+            let mut words = line.split_whitespace().skip(2);
+            words.next().is_some_and(|word| word.ends_with(&remote))
+                && words.next() == Some(TIME_WAIT)
+        };
+        table.lines().filter(is_one).count()
     }
 
     /// A command that runs here.

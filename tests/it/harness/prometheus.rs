@@ -1,8 +1,11 @@
 //! A real Prometheus that scrapes the nodes of a test.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::process::Command;
+
+use serde_json::Value;
 
 use super::consul::loopback;
 use super::folder::Folder;
@@ -58,7 +61,8 @@ impl Prometheus {
         )
     }
 
-    fn launch(interval: &str, rules: &str, scrape_configs: &str) -> Self {
+    /// One with these rules, which scrapes what these `scrape_configs` say, each `interval`.
+    pub(crate) fn launch(interval: &str, rules: &str, scrape_configs: &str) -> Self {
         let (folder, port) = (Folder::new("prometheus"), Port::reserve(loopback(1)));
         let address = SocketAddr::new(loopback(1), port.number());
         folder.write("rules.yml", rules);
@@ -87,11 +91,50 @@ impl Prometheus {
         }
     }
 
-    /// The answer to a query whose text needs no escaping, or why there is none yet.
+    /// The answer to a query, or why there is none yet.
     pub(crate) fn query(&self, text: &str) -> Result<String, String> {
-        let path = format!("/api/v1/query?query={text}");
+        let escaped: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let path = format!("/api/v1/query?query={escaped}");
         let answer = http::get(self.address, &path).map_err(|error| error.to_string())?;
         Ok(answer.text())
+    }
+
+    /// The alerts that fire and notify somebody: the name, and the labels that tell it from others
+    /// of that name.
+    pub(crate) fn firing(&self) -> Result<BTreeSet<String>, String> {
+        let text = self.query(r#"ALERTS{alertstate="firing",severity!="none"}"#)?;
+        let answer: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        let samples = answer["data"]["result"].as_array().ok_or(text)?;
+        let named = samples.iter().filter_map(|sample| {
+            let labels = sample["metric"].as_object()?;
+            let mut name = labels["alertname"].as_str()?.to_owned();
+            let common = [
+                "__name__",
+                "alertname",
+                "alertstate",
+                "severity",
+                "env",
+                "job",
+            ];
+            for (label, value) in labels.iter().filter(|(l, _)| !common.contains(&l.as_str())) {
+                write!(name, " {label}={}", value.as_str()?).expect("a string takes every byte");
+            }
+            Some(name)
+        });
+        Ok(named.collect())
+    }
+
+    /// Its rules as it understands them: of `/api/v1/rules`.
+    pub(crate) fn rules(&self) -> Vec<Value> {
+        let answer = eventually("prometheus has its rules", PATIENCE, || {
+            let answer = http::get(self.address, "/api/v1/rules");
+            let text = answer.map_err(|error| error.to_string())?.text();
+            serde_json::from_str::<Value>(&text).map_err(|error| format!("{error}: {text}"))
+        });
+        let groups = answer["data"]["groups"].as_array().cloned();
+        let groups = groups.unwrap_or_default().into_iter();
+        let rules = |group: Value| group["rules"].as_array().cloned().unwrap_or_default();
+        groups.flat_map(rules).collect()
     }
 
     /// What the setting takes.

@@ -1,13 +1,12 @@
 //! Terraform over copies of the repository's `terraform/`, with a stand-in for its providers.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
 
+use super::copied::Copied;
 use super::folder::Folder;
 use super::process::{Output, Process, run};
 use super::wait::{PATIENCE, check, eventually};
@@ -31,7 +30,7 @@ pub(crate) struct Terraform {
 /// A copy of `terraform/` that a test may change.
 pub(crate) struct Tree<'a> {
     terraform: &'a Terraform,
-    folder: Folder,
+    copied: Copied,
 }
 
 impl Terraform {
@@ -61,34 +60,32 @@ impl Terraform {
 
     /// A copy of the modules and environments as they are in the repository.
     pub(crate) fn tree(&self) -> Tree<'_> {
-        let folder = Folder::new("terraform-tree");
-        copy(&repository().join("terraform"), folder.path())
-            .unwrap_or_else(|error| panic!("cannot copy terraform/: {error}"));
         Tree {
             terraform: self,
-            folder,
+            copied: Copied::of("terraform"),
         }
     }
 }
 
 impl Tree<'_> {
-    pub(crate) fn path(&self) -> &Path {
-        self.folder.path()
+    /// The copy itself.
+    pub(crate) fn copied(&self) -> &Copied {
+        &self.copied
     }
 
-    /// Puts `new` in the place of `old`, which must stand once in that file.
+    pub(crate) fn path(&self) -> &Path {
+        self.copied.path()
+    }
+
+    /// See [`Copied::change`].
     pub(crate) fn change(&self, file: &str, old: &str, new: &str) {
-        let path = self.folder.join(file);
-        let text = fs::read_to_string(&path)
-            .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
-        assert_eq!(text.matches(old).count(), 1, "{file} has {old:?} once");
-        self.folder.write(file, &text.replace(old, new));
+        self.copied.change(file, old, new);
     }
 
     /// Keeps an environment's state in the tree instead of where it says.
     pub(crate) fn keep_state_here(&self, environment: &str) {
         let file = format!("{environment}/backend_override.tf");
-        self.folder
+        self.copied
             .write(&file, "terraform {\n  backend \"local\" {}\n}\n");
     }
 
@@ -96,7 +93,7 @@ impl Tree<'_> {
     pub(crate) fn run(&self, folder: &str, arguments: &[&str]) -> Output {
         let mut command = Command::new(program());
         command
-            .current_dir(self.folder.join(folder))
+            .current_dir(self.copied.join(folder))
             .args(arguments)
             .env("TF_REATTACH_PROVIDERS", &self.terraform.reattach)
             .env(
@@ -118,7 +115,7 @@ impl Tree<'_> {
     /// What a folder would make of a file of variables (JSON), as `terraform show -json` says it.
     pub(crate) fn plan(&self, folder: &str, variables: &Value) -> Value {
         let file = self
-            .folder
+            .copied
             .write("variables.tfvars.json", &variables.to_string());
         let file = format!("-var-file={}", file.display());
         self.expect(folder, &["init", "-no-color", "-input=false"]);
@@ -168,22 +165,4 @@ fn build() -> PathBuf {
 
 fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// Everything but what a Terraform run in the repository has left.
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let (path, target) = (entry.path(), to.join(entry.file_name()));
-        if entry.file_name() == ".terraform" {
-            continue;
-        }
-        if path.is_dir() {
-            copy(&path, &target)?;
-        } else {
-            fs::copy(&path, &target)?;
-        }
-    }
-    Ok(())
 }

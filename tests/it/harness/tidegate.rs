@@ -179,6 +179,12 @@ impl Tidegate {
         self.arguments.extend(more);
     }
 
+    /// Gives it another value of a variable, from the next start on.
+    pub(crate) fn set_variable(&mut self, name: &str, value: &str) {
+        self.environment.retain(|(known, _)| known != name);
+        self.environment.push((name.to_owned(), value.to_owned()));
+    }
+
     /// Starts it again after an end, on the same ports, and waits until it is ready.
     pub(crate) fn start_again(&mut self) {
         self.relaunch();

@@ -10,7 +10,6 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::harness::consul::{Consul, ROOT_TOKEN};
-use crate::harness::consul_cluster::ConsulCluster;
 use crate::harness::folder::Folder;
 use crate::harness::ports::Port;
 use crate::harness::process::{Process, run};
@@ -209,24 +208,6 @@ fn a_consul_with_tls_wants_a_certificate_from_its_clients() {
     without.args(["-sS", "--cacert"]).arg(&tls.ca).arg(&url);
     let output = run("curl", &without, Duration::from_secs(10));
     assert_ne!(output.code, Some(0), "{}", output.stdout);
-}
-
-#[test]
-fn a_cluster_survives_the_death_of_its_leader() {
-    let mut cluster = ConsulCluster::start();
-    cluster.client().kv_put("a/one", "1");
-    let leader = cluster.leader();
-    cluster.servers[leader].kill();
-    eventually("another server leads", Duration::from_secs(20), || {
-        let answer = cluster.client().call("PUT", "/v1/kv/a/one", b"2");
-        check(answer.status == 200, || answer.text())
-    });
-    assert_ne!(cluster.leader(), leader);
-    cluster.servers[leader].start();
-    assert_eq!(
-        cluster.servers[leader].kv_get("a/one").as_deref(),
-        Some(&b"2"[..])
-    );
 }
 
 #[test]

@@ -137,7 +137,11 @@ fn more_directives_than_are_shown_are_counted() {
 fn counters_move_with_the_polls() {
     let (_state, tidegate) = Tidegate::start_drained();
     let scrape = || Exposition::read(&tidegate.get("/metrics").text());
-    let before = scrape();
+    let before = eventually("what comes with a later scrape is there", PATIENCE, || {
+        let shown = scrape();
+        let there = shown.series.contains_key("tidegate_fleet_merged_nodes");
+        check(there, String::new).map(|()| shown)
+    });
     for (line, times) in [
         ("web/any", 3),
         ("web/any canary", 2),

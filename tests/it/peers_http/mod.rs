@@ -22,7 +22,7 @@ use tidegate::domain::name::Name;
 use tidegate::domain::request::Request;
 use tidegate::domain::token::Token;
 use tidegate::domain::word::Identity;
-use tidegate::fleet::{Fleet, Gatherer, Settings};
+use tidegate::fleet::{Fleet, Gatherer, Settings, Whole};
 use tidegate::http::{self, Pages};
 use tidegate::metrics::{Metrics, PeerCounters, Shown};
 use tidegate::peers::{Ask as _, FleetAsk, HttpAsk, Peer};
@@ -68,34 +68,34 @@ impl Replica {
         let fleet = Fleet::new(settings, Arc::clone(&store), Vec::new(), known);
         let fleet = Arc::new(fleet);
         let counters = Arc::new(PeerCounters::new(others));
+        let (token, stopping) = (Arc::default(), CancellationToken::new());
+        let identity = Arc::new(identity);
+        let others = asking_nobody(&identity, &token);
+        let whole = Arc::new(Whole::new(Arc::clone(&fleet), Arc::clone(&others)));
         let metrics = Metrics::new(Shown {
             store: Arc::clone(&store),
             workers: Vec::new(),
             source: Arc::default(),
+            expiries: Arc::default(),
             fleet: Arc::clone(&fleet),
+            whole: Arc::clone(&whole),
             peers: Arc::clone(&counters),
-            identity: Arc::new(identity.clone()),
+            identity: Arc::clone(&identity),
             spans: Arc::default(),
             began: clock::now(),
         });
-        let (token, stopping) = (Arc::default(), CancellationToken::new());
-        let identity = Arc::new(identity);
-        let others = FleetAsk::new(
-            Arc::clone(&identity),
-            Arc::clone(&token),
-            Vec::new(),
-            Vec::new(),
-        );
-        let others = others.expect("an HTTP client");
         let pages = Pages {
             store,
             metrics: Arc::new(metrics),
             fleet: Arc::clone(&fleet),
-            others: Arc::new(Gatherer::new(Arc::new(others))),
+            others,
+            whole,
             replica: identity.slot.clone(),
             identity,
-            peer_token: Arc::clone(&token),
-            access: http::Access::default(),
+            access: http::Access {
+                peers: Arc::clone(&token),
+                ..http::Access::default()
+            },
             stopping: stopping.clone(),
         };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
@@ -117,6 +117,13 @@ impl Replica {
     fn as_peer(&self) -> Peer {
         peer(self.address)
     }
+}
+
+/// The way to the others of a fleet in which there are none.
+fn asking_nobody(identity: &Arc<Identity>, token: &Arc<ArcSwapOption<Token>>) -> Arc<Gatherer> {
+    let (identity, token) = (Arc::clone(identity), Arc::clone(token));
+    let others = FleetAsk::new(identity, token, Vec::new(), Vec::new());
+    Arc::new(Gatherer::new(Arc::new(others.expect("an HTTP client"))))
 }
 
 fn times() -> Times {

@@ -6,6 +6,7 @@ mod prometheus;
 mod recorded;
 mod shown;
 mod sockets;
+pub(crate) mod watched;
 
 use std::net::SocketAddr;
 use std::time::Duration;

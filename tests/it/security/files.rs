@@ -105,7 +105,7 @@ fn a_link_or_a_pipe_in_place_of_what_was_kept_ends_the_start_with_its_name() {
         assert_eq!(run("mkfifo", &command, PATIENCE).code, Some(0));
     });
     plant("folder", &|memory| {
-        fs::create_dir(memory).expect("a folder")
+        fs::create_dir(memory).expect("a folder");
     });
 }
 
@@ -117,8 +117,8 @@ fn a_secret_file_that_others_can_read_is_a_warning() {
     let file = folder.write("token", "a-token-for-who-may-see");
     let name = file.display().to_string();
     let arguments = ["--kv", &state.kv(), "--http-token-file", &name];
-    let warned = "others than its owner can read or write the token";
-    for (mode, is_told) in [(0o644, true), (0o620, true), (0o600, false)] {
+    let warned = "others than its owner and group can read the token";
+    for (mode, is_told) in [(0o644, true), (0o620, true), (0o640, false), (0o600, false)] {
         fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("it is ours");
         let mut service = Tidegate::start(&arguments);
         let told = service.process().log_text().contains(warned);

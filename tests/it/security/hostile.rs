@@ -47,7 +47,7 @@ fn scene(more: &[&str]) -> (Consul, Tidegate) {
         "frontend/gprd/deploys/cny",
         format!(r#"{{"active":true,"by":{text},"url":{text}}}"#),
     );
-    consul.kv_put("frontend/gprd/settings", format!(r#"{{{text}:{text}}}"#));
+    consul.kv_put("frontend/gprd/settings", format!(r"{{{text}:{text}}}"));
     let record = format!(
         r#"{{"v":1,"id":"01","change":"01","at":"2026-01-01T00:00:00Z","by":{text},"reason":{text},"command":{text},"changed":[]}}"#
     );

@@ -20,51 +20,51 @@ const TOKEN: &str = "a-token-for-who-may-see";
 
 /// Who may ask for a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum Asker {
     /// A balancer's probe.
-    ByProbes,
+    Probe,
     /// Whoever may see the views.
-    ByViewers,
+    Viewer,
     /// The other replicas.
-    ByPeers,
+    Peer,
 }
 
 /// Every route as the source has it, a path of it, and who may ask. The two that are marked take
 /// POST and nothing else: they forget a node that polls no more.
-const ROUTES: [(&str, &str, Asked); 14] = [
-    ("/livez", "/livez", Asked::ByProbes),
-    ("/readyz", "/readyz", Asked::ByProbes),
-    ("/", "/", Asked::ByViewers),
-    ("/events", "/events", Asked::ByViewers),
-    ("/assets/{file}", "/assets/none", Asked::ByViewers),
-    ("/metrics", "/metrics", Asked::ByViewers),
-    ("/api/v1/snapshot", "/api/v1/snapshot", Asked::ByViewers),
+const ROUTES: [(&str, &str, Asker); 14] = [
+    ("/livez", "/livez", Asker::Probe),
+    ("/readyz", "/readyz", Asker::Probe),
+    ("/", "/", Asker::Viewer),
+    ("/events", "/events", Asker::Viewer),
+    ("/assets/{file}", "/assets/none", Asker::Viewer),
+    ("/metrics", "/metrics", Asker::Viewer),
+    ("/api/v1/snapshot", "/api/v1/snapshot", Asker::Viewer),
     (
         "/api/v1/explain",
         "/api/v1/explain?request=web/cny",
-        Asked::ByViewers,
+        Asker::Viewer,
     ),
-    ("/api/v1/fleet", "/api/v1/fleet", Asked::ByViewers),
+    ("/api/v1/fleet", "/api/v1/fleet", Asker::Viewer),
     (
         "/api/v1/groups/{group}",
         "/api/v1/groups/canary",
-        Asked::ByViewers,
+        Asker::Viewer,
     ),
-    ("/api/v1/replicas", "/api/v1/replicas", Asked::ByViewers),
-    ("/peer/v1/word", "/peer/v1/word", Asked::ByPeers),
-    ("/peer/v1/fleet", "/peer/v1/fleet", Asked::ByPeers),
-    ("", "/no/such/page", Asked::ByViewers),
+    ("/api/v1/replicas", "/api/v1/replicas", Asker::Viewer),
+    ("/peer/v1/word", "/peer/v1/word", Asker::Peer),
+    ("/peer/v1/fleet", "/peer/v1/fleet", Asker::Peer),
+    ("", "/no/such/page", Asker::Viewer),
 ];
-const POSTED: [(&str, &str, Asked); 2] = [
+const POSTED: [(&str, &str, Asker); 2] = [
     (
         "/api/v1/fleet/forget",
         "/api/v1/fleet/forget?node=lb-1",
-        Asked::ByViewers,
+        Asker::Viewer,
     ),
     (
         "/peer/v1/fleet/forget",
         "/peer/v1/fleet/forget?node=lb-1&slot=a&digest=0",
-        Asked::ByPeers,
+        Asker::Peer,
     ),
 ];
 
@@ -186,7 +186,7 @@ fn with_a_token_the_views_are_for_who_has_it_and_probes_need_none() {
             .collect();
         for (_, path, who) in ROUTES {
             let status = status(&tidegate, path, &headers);
-            let refused = who == Asked::ByViewers && !is_right;
+            let refused = who == Asker::Viewer && !is_right;
             assert_eq!(status == 401, refused, "{path} with {sent:?}: {status}");
         }
         let (_, path, _) = POSTED[0];

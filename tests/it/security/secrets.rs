@@ -378,7 +378,9 @@ fn a_type_that_holds_a_secret_prints_none() {
     let signed = ConsulSettings::new(&login, bearer).expect("usable");
     let access = Access::default();
     let token = Token::parse(VIEWERS).expect("a token");
-    access.token.store(Some(std::sync::Arc::new(token.clone())));
+    access
+        .viewers
+        .store(Some(std::sync::Arc::new(token.clone())));
     let shown = format!("{consul:?} {consul:#?} {signed:?} {access:?} {token:?}");
     assert!(shown.contains("proxy"), "{shown}");
     for secret in [ROOT_TOKEN, PASSWORD, EVENTS, VIEWERS] {

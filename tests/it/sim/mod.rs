@@ -287,7 +287,7 @@ const BREAKS: [(Clause, u64, &str); 12] = [
     (Clause::CountsFromSending, 18, "1 stale"),
     (Clause::Guard, 38, "4 not healed"),
     (Clause::BrokenStays, 22, "3 answers what it saw to be old"),
-    (Clause::AskByName, 1, "2 a part after the whole"),
+    (Clause::AskByName, 24, "2 a part after the whole"),
     (Clause::First, 19, "3 a newborn answers what went back"),
     (Clause::RelayAge, 2, "1 stale"),
     (

@@ -3,10 +3,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::harness::balancer::{Balancer, Carried};
+use crate::harness::balancer::Carried;
 use crate::harness::consul::ROOT_TOKEN;
 use crate::harness::folder::Folder;
-use crate::harness::haproxy::Haproxy;
+use crate::harness::haproxy::{Haproxy, Version};
 use crate::harness::history::At;
 use crate::harness::judge::{Bounds, Findings, judge};
 use crate::harness::netns::{Net, Space};
@@ -15,12 +15,14 @@ use crate::harness::wait::{PATIENCE, check, eventually};
 use crate::harness::witness::{NodeWitness, ReplicaWitness};
 use crate::harness::writer::{Target, Writer};
 
+mod between;
 mod parts;
 
-use self::parts::{
-    NODES, Replica, SLOTS, Source, start_consul, start_nodes, start_replicas, watched, written_keys,
-};
+use self::between::Between;
 pub(crate) use self::parts::{REPLICA_TOKEN, give_rights};
+use self::parts::{
+    Replica, SLOTS, Source, start_consul, start_nodes, start_replicas, watched, written_keys,
+};
 
 /// Of the service and of every server: a quarter of production's.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(500);
@@ -55,7 +57,7 @@ pub(crate) struct Scene {
     node_witnesses: Vec<NodeWitness>,
     replica_witnesses: Vec<ReplicaWitness>,
     pub(crate) writer: Option<Writer>,
-    pub(crate) balancer: Balancer,
+    pub(crate) balancer: Between,
     pub(crate) nodes: Vec<Haproxy>,
     pub(crate) replicas: Vec<Replica>,
     pub(crate) consul: Source,
@@ -71,13 +73,30 @@ pub(crate) struct Scene {
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) findings: Findings,
-    carried: Carried,
+    /// Where it can be counted.
+    carried: Option<Carried>,
     name: &'static str,
 }
 
 impl Scene {
     /// Starts everything and returns when every server was told its state. The writer rests.
     pub(crate) fn start(name: &'static str, plan: Plan) -> Self {
+        Self::start_behind(name, plan, Between::passthrough)
+    }
+
+    /// The same with the writer at work, and HAProxy as the balancer.
+    pub(crate) fn start_behind_haproxy(name: &'static str, plan: Plan, version: Version) -> Self {
+        let between = |net: &Net, replicas: &[Replica]| Between::haproxy(net, replicas, version);
+        let scene = Self::start_behind(name, plan, between);
+        scene.write();
+        scene
+    }
+
+    fn start_behind(
+        name: &'static str,
+        plan: Plan,
+        between: impl FnOnce(&Net, &[Replica]) -> Between,
+    ) -> Self {
         let begin = Instant::now();
         let net = Net::new();
         let (consul_space, consul) = start_consul(&net, plan.consul);
@@ -88,8 +107,7 @@ impl Scene {
         let writer = Writer::start(begin, target, &written_keys());
         let folder = Folder::new("secret");
         let replicas = start_replicas(&net, &consul, &folder);
-        let backends: Vec<_> = replicas.iter().map(Replica::backend).collect();
-        let balancer = Balancer::start(&net, NODES, &backends);
+        let balancer = between(&net, &replicas);
         balancer.await_healthy(&[0, 1, 2]);
         let watched: Vec<_> = (1..=plan.servers).map(watched).collect();
         let (nodes, spaces) = start_nodes(&net, plan.nodes, &watched);
@@ -127,9 +145,13 @@ impl Scene {
     /// The same with the writer at work.
     pub(crate) fn start_written(name: &'static str, plan: Plan) -> Self {
         let scene = Self::start(name, plan);
-        scene.writer().go_on();
-        scene.writer().await_writes(2);
+        scene.write();
         scene
+    }
+
+    fn write(&self) {
+        self.writer().go_on();
+        self.writer().await_writes(2);
     }
 
     pub(crate) fn writer(&self) -> &Writer {
@@ -198,12 +220,12 @@ impl Scene {
         findings.blind = blind.into_iter().max().unwrap_or_default();
         let asked: usize = replicas.iter().map(|replica| replica.polls.len()).sum();
         println!(
-            "FIGURES {}: {} polls ({} answered), {} lost, {} wrong, {} flaps, longest silence \
+            "FIGURES {}: {} polls{}, {} lost, {} wrong, {} flaps, longest silence \
              {:.2?}, longest difference {:.2?}; {} writes, {asked} direct polls, longest gap between \
              looks {:.2?}, {:.1?} in all",
             self.name,
-            carried.polls,
-            carried.answers,
+            self.balancer.polls(),
+            carried.map_or_else(String::new, |all| format!(" ({} answered)", all.answers)),
             findings.lost,
             findings.wrong.len(),
             findings.flaps.len(),
@@ -261,7 +283,7 @@ impl Outcome {
             "{name}: {:?} between two looks",
             findings.blind
         );
-        let unanswered = carried.polls.saturating_sub(carried.answers);
+        let unanswered = carried.map_or(0, |all| all.polls.saturating_sub(all.answers));
         assert!(unanswered <= UNDER_WAY_MAX, "{name}: {carried:?}");
     }
 

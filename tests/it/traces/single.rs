@@ -46,9 +46,22 @@ fn a_start_a_ramp_a_reload_and_a_stop_are_told_and_no_key_that_stood_there_befor
     }
     replica.process().signal(Signal::HUP);
     collector.await_named("reload", 1, PATIENCE);
-    assert_eq!(replica.stop(), Some(0));
+    assert_eq!(replica.process().stop().code(), Some(0));
     let stop = &collector.await_named("stop", 1, PATIENCE)[0];
     assert_eq!(stop.attribute("why"), "SIGTERM");
+    // Each is in the log too, with the id of its trace.
+    let log = replica.process().log_text();
+    for name in [
+        "authority.change",
+        "ramp.start",
+        "ramp.end",
+        "reload",
+        "stop",
+    ] {
+        let told = &collector.named(name)[0].span;
+        let id = format!("trace_id=\"{}\"", hex(&told.trace_id));
+        assert!(log.contains(&id), "{name}: no {id} in {log}");
+    }
     for (name, count) in [("state.transition", 1), ("kv.update", 1), ("ramp.start", 1)] {
         let all = collector.named(name);
         assert_eq!(all.len(), count, "{all:#?}");

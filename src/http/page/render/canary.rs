@@ -12,27 +12,6 @@ use crate::domain::key::Scope;
 use crate::http::page::look::Look;
 use crate::http::page::text::{moment, said};
 
-/// What the canary is asked to be, in a word or two.
-pub(super) fn word(canary: &Canary) -> String {
-    match &canary.state {
-        None => "unknown".to_owned(),
-        Some(Err(GroupError::Unknown)) => "no key".to_owned(),
-        Some(Err(GroupError::Frozen(_))) => "frozen".to_owned(),
-        Some(Ok(state)) => match &canary.ramp {
-            Some(ramp) if ramp.every.is_none() => format!("held at {}%", ramp.percent()),
-            Some(ramp) => format!("ramp {}%", ramp.percent()),
-            None => words(state),
-        },
-    }
-}
-
-fn words(state: &GroupState) -> String {
-    match state.weight.filter(|weight| *weight < 100) {
-        Some(weight) => format!("{} {weight}%", state.state),
-        None => state.state.to_owned(),
-    }
-}
-
 /// The section.
 pub(in crate::http::page) fn canary(look: &Look) -> Markup {
     let canary = &look.board.canary;
@@ -40,7 +19,7 @@ pub(in crate::http::page) fn canary(look: &Look) -> Markup {
         div .hero {
             p .state .(kind(canary)) {
                 span .mark aria-hidden="true" {}
-                strong #canary-state { (word(canary)) }
+                strong #canary-state { (canary.word()) }
                 @if let Some(ramp) = &canary.ramp {
                     span .quiet {
                         @if ramp.by == "nodes" { "of the nodes" } @else { "of the weight" }
@@ -165,27 +144,10 @@ fn exceptions(canary: &Canary) -> Markup {
 /// The commands that make sense now.
 fn actions(look: &Look, canary: &Canary) -> Markup {
     let flags = environment_flags(&look.prefix);
-    let held = canary.ramp.as_ref().map(|ramp| ramp.every.is_none());
-    let ready = match &canary.state {
-        Some(Ok(state)) => state.state == "ready",
-        Some(Err(_)) | None => false,
-    };
-    let drain = ("Take it out", "--drain --reason WHY");
-    let all = ("Everywhere at once", "--ready --reason WHY");
-    let slowly = ("Bring it back slowly", "--slowly --reason WHY");
-    let actions: &[(&str, &str)] = match (held, ready) {
-        (Some(false), _) => &[("Stop at this step", "--hold"), drain, all],
-        (Some(true), _) => &[("Go on", "--resume"), drain, all],
-        (None, true) => &[
-            drain,
-            ("Out, and into maintenance", "--disable --reason WHY"),
-        ],
-        (None, false) => &[slowly, all],
-    };
     html! {
         h3 { "Commands" }
         dl .actions {
-            @for (what, words) in actions {
+            @for (what, words) in canary.actions() {
                 div { dt { (what) } dd { (command(&format!("tidegate canary {flags} {words}"))) } }
             }
         }

@@ -84,7 +84,7 @@ fn footer() -> Markup {
 /// The page's title: what is asked of the canary stands first, for who has many tabs.
 pub(super) fn title(look: &Look) -> String {
     let (_, environment) = look.prefix.parts();
-    let state = canary::word(&look.board.canary);
+    let state = look.board.canary.word();
     format!("{state} · {environment} · Tidegate")
 }
 

@@ -17,7 +17,7 @@ use crate::harness::witness::Watched;
 /// Longer than the balancer needs to notice: two probes and the time limit of the last.
 const DRAIN_FOR: &str = "1250ms";
 
-const AGENT_PORT: u16 = 8790;
+pub(super) const AGENT_PORT: u16 = 8790;
 const HTTP_PORT: u16 = 8791;
 pub(super) const SLOTS: [&str; 3] = ["a", "b", "c"];
 pub(super) const NODES: &str = "10.77.2.0/24";

@@ -1,29 +1,8 @@
 //! Planted mistakes: each must turn red, and for its own reason.
 
 use super::{plan_fails, test};
+use crate::harness::copied::{Mistake, mistake};
 use crate::harness::terraform::Terraform;
-
-/// One mistake: what is put in the place of what, what has to notice it, and by which words.
-struct Mistake {
-    file: &'static str,
-    old: &'static str,
-    new: &'static str,
-    said: &'static str,
-}
-
-const fn mistake(
-    file: &'static str,
-    old: &'static str,
-    new: &'static str,
-    said: &'static str,
-) -> Mistake {
-    Mistake {
-        file,
-        old,
-        new,
-        said,
-    }
-}
 
 const BALANCER: &str = "modules/tidegate/balancer.tf";
 const CLOUD_INIT: &str = "modules/tidegate/cloud_init.tf";
@@ -297,7 +276,7 @@ fn the_schemas_turn_mistakes_red() {
     let terraform = Terraform::new();
     for mistake in AGAINST_THE_SCHEMAS {
         let tree = terraform.tree();
-        tree.change(mistake.file, mistake.old, mistake.new);
+        mistake.plant(tree.copied());
         let module = module_of(mistake.file);
         let init = ["init", "-no-color", "-input=false"];
         let mut output = tree.run(module, &init);
@@ -318,7 +297,7 @@ fn the_modules_own_tests_turn_mistakes_red() {
     for batch in AGAINST_THE_TESTS {
         let tree = terraform.tree();
         for mistake in *batch {
-            tree.change(mistake.file, mistake.old, mistake.new);
+            mistake.plant(tree.copied());
         }
         let module = module_of(batch[0].file);
         let main = match module {
@@ -338,28 +317,17 @@ fn the_variables_turn_bad_values_of_an_environment_red() {
     let terraform = Terraform::new();
     for mistake in AGAINST_THE_VALUES {
         let tree = terraform.tree();
-        tree.change(mistake.file, mistake.old, mistake.new);
+        mistake.plant(tree.copied());
         let said = plan_fails(&tree, module_of(mistake.file));
         expect_said(mistake, said.is_none(), &said.unwrap_or_default());
     }
 }
 
+/// Terraform breaks lines where it likes, behind a bar.
 fn expect_said(mistake: &Mistake, passed: bool, said: &str) {
-    let (old, new) = (mistake.old, mistake.new);
-    assert!(
-        !passed,
-        "{}: {new:?} for {old:?} is not noticed",
-        mistake.file
-    );
-    // Terraform breaks lines where it likes, behind a bar.
     let words = said.replace('│', " ");
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(
-        words.contains(mistake.said),
-        "{}: {new:?} for {old:?} is noticed for another reason than {:?}:\n{said}",
-        mistake.file,
-        mistake.said
-    );
+    mistake.expect_noticed(passed, &words);
 }
 
 /// The folder in which Terraform runs for a file.
