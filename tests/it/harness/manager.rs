@@ -61,11 +61,14 @@ impl Manager {
     /// Waits until the service is ready.
     pub(crate) fn await_ready(&mut self) {
         while self.hear() != "READY=1\n" {}
+        self.set_flags(FdFlags::CLOEXEC);
     }
 
-    /// The words before a program that give it what is kept; they end in exec.
+    /// The words before a program that give it what is kept; they end in exec. Until that one is
+    /// ready no other program may be started: it would hold the sockets too.
     pub(crate) fn launcher(&mut self) -> Vec<String> {
         self.kept.retain(|socket| !hung_up(socket));
+        self.set_flags(FdFlags::empty());
         let mut script = String::from("exec");
         for (at, socket) in self.kept.iter().enumerate() {
             let number = socket.as_raw_fd();
@@ -90,6 +93,12 @@ impl Manager {
         self.kept.clear();
     }
 
+    fn set_flags(&self, flags: FdFlags) {
+        for socket in &self.kept {
+            fcntl_setfd(socket, flags).expect("the descriptor is open");
+        }
+    }
+
     fn receive(&self) -> (String, Vec<OwnedFd>) {
         let mut bytes = [0; 256];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -105,7 +114,7 @@ impl Manager {
         let mut sockets = Vec::new();
         for message in control.drain() {
             if let RecvAncillaryMessage::ScmRights(received) = message {
-                sockets.extend(received.map(|socket| inheritable(&socket)));
+                sockets.extend(received.map(|socket| moved(&socket)));
             }
         }
         (
@@ -115,11 +124,9 @@ impl Manager {
     }
 }
 
-/// The same socket, for the programs that this process starts.
-fn inheritable(socket: &OwnedFd) -> OwnedFd {
-    let moved = fcntl_dupfd_cloexec(socket, NUMBERS_FROM).expect("a descriptor is left");
-    fcntl_setfd(&moved, FdFlags::empty()).expect("the descriptor is open");
-    moved
+/// The same socket under another number.
+fn moved(socket: &OwnedFd) -> OwnedFd {
+    fcntl_dupfd_cloexec(socket, NUMBERS_FROM).expect("a descriptor is left")
 }
 
 fn hung_up(socket: &OwnedFd) -> bool {
