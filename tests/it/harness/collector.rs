@@ -30,6 +30,7 @@ pub(crate) struct Sent {
     pub(crate) service: String,
     pub(crate) instance: String,
     pub(crate) span: Span,
+    about: Vec<KeyValue>,
 }
 
 pub(crate) struct Collector {
@@ -121,6 +122,11 @@ impl Sent {
         attribute(&self.span.attributes, key)
     }
 
+    /// An attribute of who sent it.
+    pub(crate) fn resource(&self, key: &str) -> String {
+        attribute(&self.about, key)
+    }
+
     /// When it began and ended, in nanoseconds of Unix time.
     pub(crate) fn times(&self) -> (u64, u64) {
         (self.span.start_time_unix_nano, self.span.end_time_unix_nano)
@@ -154,6 +160,7 @@ impl TraceService for Kept {
                 service: attribute(&about, "service.name"),
                 instance: attribute(&about, "service.instance.id"),
                 span,
+                about: about.clone(),
             }));
         }
         Ok(Response::new(ExportTraceServiceResponse::default()))

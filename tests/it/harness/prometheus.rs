@@ -25,6 +25,9 @@ groups:
         expr: label_replace(sum without (state, proxy) (label_replace(haproxy_backend_status{state="UP"}, "backend", "$1", "proxy", "(.*)")), "naming", "older", "", "")
 "#;
 
+/// What a target's series have besides their own labels, in [`Prometheus::of_fleet`].
+pub(crate) const TARGET_LABELS: [&str; 3] = ["env", "instance", "job"];
+
 /// A Prometheus of its own folder, on a port that is its own.
 pub(crate) struct Prometheus {
     process: Process,
@@ -58,6 +61,19 @@ impl Prometheus {
         )
     }
 
+    /// One that scrapes replicas and the exporters of nodes, with these rules.
+    pub(crate) fn of_fleet(replicas: &[SocketAddr], nodes: &[SocketAddr], rules: &str) -> Self {
+        let job = |name: &str, targets: &[SocketAddr]| {
+            let targets: Vec<_> = targets.iter().map(|at| format!("'{at}'")).collect();
+            let targets = targets.join(", ");
+            format!(
+                "- job_name: {name}\n  static_configs: [{{targets: [{targets}], labels: {{env: gprd}}}}]\n"
+            )
+        };
+        let jobs = [job("tidegate", replicas), job("haproxy", nodes)].concat();
+        Self::launch("200ms", rules, &jobs)
+    }
+
     fn launch(interval: &str, rules: &str, scrape_configs: &str) -> Self {
         let (folder, port) = (Folder::new("prometheus"), Port::reserve(loopback(1)));
         let address = SocketAddr::new(loopback(1), port.number());
@@ -87,9 +103,10 @@ impl Prometheus {
         }
     }
 
-    /// The answer to a query whose text needs no escaping, or why there is none yet.
+    /// The answer to a query, or why there is none yet.
     pub(crate) fn query(&self, text: &str) -> Result<String, String> {
-        let path = format!("/api/v1/query?query={text}");
+        let escaped: String = text.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let path = format!("/api/v1/query?query={escaped}");
         let answer = http::get(self.address, &path).map_err(|error| error.to_string())?;
         Ok(answer.text())
     }
