@@ -185,5 +185,6 @@ fn filter(level: &str) -> anyhow::Result<EnvFilter> {
     Ok(filter.add_directive(spans.parse()?))
 }
 
+mod secure;
 mod spans;
 mod traces;
