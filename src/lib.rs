@@ -52,6 +52,7 @@ pub mod http_client;
 pub mod kv;
 pub mod metrics;
 pub mod peers;
+pub mod pem;
 pub mod progress;
 pub mod secret_file;
 pub mod serve;

@@ -186,5 +186,6 @@ fn filter(level: &str) -> anyhow::Result<EnvFilter> {
 }
 
 mod lines;
+mod secure;
 mod spans;
 mod traces;

@@ -269,7 +269,11 @@ impl WriteArgs {
         let span = telemetry::kv_write();
         let written = span.in_scope(|| writing.write(standing, &about, &proposal));
         match &written {
-            Ok(generation) => telemetry::note(&span, "generation", generation),
+            Ok(generation) => {
+                telemetry::note(&span, "generation", generation);
+                // Who finds the command finds by it what the replicas made of the change.
+                telemetry::note(&Span::current(), "generation", generation);
+            }
             Err(unwritten) => telemetry::failed(&span, &unwritten.failure.text),
         }
         drop(span);

@@ -43,7 +43,8 @@ impl Latency {
             each.fold(0, u64::wrapping_add)
         };
         let bounds = BOUNDS_MICROS.map(|bound| f64::from(bound) / 1_000_000.0);
-        let bounds = bounds.into_iter().chain([f64::MAX]);
+        // Shown as `+Inf`, without which Prometheus computes no quantile.
+        let bounds = bounds.into_iter().chain([f64::INFINITY]);
         let bounds = bounds.enumerate();
         let buckets: Vec<_> = bounds
             .map(|(at, bound)| (bound, sum(&|one| &one.counts[at])))

@@ -25,8 +25,10 @@ use opentelemetry_sdk::trace::{
 use tokio::runtime::{Handle, Runtime};
 use tracing::{info, warn};
 
+use super::secure;
+
 /// What names the collector; the first counts.
-const ENDPOINTS: [&str; 2] = [
+pub(super) const ENDPOINTS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     "OTEL_EXPORTER_OTLP_ENDPOINT",
 ];
@@ -103,6 +105,7 @@ impl Traces {
         }
         check_protocol()?;
         let queue_max = queue_max()?;
+        let tls = secure::tls()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("traces")
@@ -112,6 +115,10 @@ impl Traces {
         // The connection is made on the runtime that is entered.
         let entered = runtime.enter();
         let builder = SpanExporter::builder().with_tonic();
+        let builder = match tls {
+            Some(tls) => builder.with_tls_config(tls),
+            None => builder,
+        };
         let builder = match whose {
             Whose::Replica(..) => builder,
             Whose::Command(time_max) => builder
@@ -264,17 +271,19 @@ fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
+/// The first of these that is set, and its value.
+pub(super) fn first(names: &[&'static str; 2]) -> Option<(&'static str, String)> {
+    names.iter().find_map(|name| Some((*name, variable(name)?)))
+}
+
 fn wanted() -> bool {
     let disabled = variable("OTEL_SDK_DISABLED").is_some_and(|v| v.eq_ignore_ascii_case("true"));
     let none = variable("OTEL_TRACES_EXPORTER").is_some_and(|exporter| exporter == "none");
-    !disabled && !none && ENDPOINTS.iter().any(|name| variable(name).is_some())
+    !disabled && !none && first(&ENDPOINTS).is_some()
 }
 
 fn check_protocol() -> Result<(), String> {
-    let given = PROTOCOLS
-        .iter()
-        .find_map(|name| Some((name, variable(name)?)));
-    match given {
+    match first(&PROTOCOLS) {
         Some((name, protocol)) if protocol != GRPC => Err(format!(
             "{name} is {protocol:?}: traces are sent by {GRPC} only, to the collector's port for \
              it (4317)"

@@ -6,6 +6,7 @@ mod architecture;
 mod command_line;
 mod consul_store;
 mod contract;
+mod dashboards;
 mod documents;
 mod examples;
 mod fleet_view;

@@ -14,6 +14,7 @@ use crate::harness::tidegate::{Tidegate, tidegate};
 use crate::harness::wait::{PATIENCE, check, eventually};
 
 mod faults;
+mod secure;
 mod single;
 
 /// `agent-inter` of the nodes.

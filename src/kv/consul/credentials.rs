@@ -7,14 +7,13 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use reqwest::header::HeaderValue;
 use reqwest::{Certificate, Identity};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::environment::{
     Bearer, ClientFiles, ConsulSettings, Secret, SettingError, Tls, TokenSource,
 };
 use crate::domain::certificate::not_after;
 use crate::kv::expiries::{Credential, Expiries};
+use crate::pem::{self, Certificates};
 
 /// The longest bearer token, in bytes. Those of CI jobs and instances have one or two thousand.
 const BEARER_BYTES_MAX: usize = 65_536;
@@ -116,7 +115,8 @@ pub(super) fn token(source: &TokenSource) -> Result<Option<HeaderValue>, Setting
         TokenSource::None | TokenSource::Login(_) => return Ok(None),
         TokenSource::Given(secret) => ("CONSUL_HTTP_TOKEN", secret.expose().to_owned()),
         TokenSource::File(path) => {
-            let text = read("CONSUL_HTTP_TOKEN_FILE", path)?;
+            let text =
+                std::fs::read(path).map_err(|e| unusable("CONSUL_HTTP_TOKEN_FILE", path, &e))?;
             let text = String::from_utf8_lossy(&text).trim().to_owned();
             ("CONSUL_HTTP_TOKEN_FILE", text)
         }
@@ -149,7 +149,7 @@ fn authorities(tls: &Tls) -> Result<Option<Authorities>, SettingError> {
     };
     let (mut authorities, mut end) = (Vec::new(), None);
     for file in files {
-        for certificate in certificates(variable, &file)? {
+        for certificate in certificates(variable, &file)?.all {
             end = end.max(not_after(&certificate));
             let certificate = Certificate::from_der(&certificate);
             authorities.push(certificate.map_err(|e| unusable(variable, &file, &e))?);
@@ -175,33 +175,19 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>, SettingError> {
 fn identity(files: &ClientFiles) -> Result<(Identity, Option<Timestamp>), SettingError> {
     let variable = "CONSUL_CLIENT_CERT";
     let chain = certificates(variable, &files.certificate)?;
-    let end = chain.iter().filter_map(|part| not_after(part)).min();
-    let mut pem = read(variable, &files.certificate)?;
+    let end = chain.all.iter().filter_map(|part| not_after(part)).min();
+    let mut both = chain.pem;
     let variable = "CONSUL_CLIENT_KEY";
-    let key = read(variable, &files.key)?;
-    PrivateKeyDer::from_pem_slice(&key).map_err(|e| unusable(variable, &files.key, &e))?;
-    pem.push(b'\n');
-    pem.extend(key);
-    let identity = Identity::from_pem(&pem);
+    let key = pem::key(&files.key).map_err(|reason| SettingError { variable, reason })?;
+    both.push(b'\n');
+    both.extend(key);
+    let identity = Identity::from_pem(&both);
     let identity = identity.map_err(|e| unusable(variable, &files.key, &e))?;
     Ok((identity, end))
 }
 
-fn certificates(
-    variable: &'static str,
-    file: &Path,
-) -> Result<Vec<CertificateDer<'static>>, SettingError> {
-    let pem = read(variable, file)?;
-    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-    let certificates = certificates.map_err(|e| unusable(variable, file, &e))?;
-    if certificates.is_empty() {
-        return Err(unusable(variable, file, &"holds no PEM certificate"));
-    }
-    Ok(certificates)
-}
-
-fn read(variable: &'static str, file: &Path) -> Result<Vec<u8>, SettingError> {
-    std::fs::read(file).map_err(|error| unusable(variable, file, &error))
+fn certificates(variable: &'static str, file: &Path) -> Result<Certificates, SettingError> {
+    pem::certificates(file).map_err(|reason| SettingError { variable, reason })
 }
 
 fn unusable(variable: &'static str, file: &Path, why: &dyn std::fmt::Display) -> SettingError {

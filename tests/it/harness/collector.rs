@@ -1,7 +1,9 @@
 //! A collector of traces: OTLP over gRPC, read by OpenTelemetry's own definitions. It keeps every
 //! span that it is sent, and ends with its connections when it is killed.
 
+use std::fs;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,10 +17,11 @@ use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use tokio::runtime::Runtime;
-use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
+use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 use tonic::{Request, Response, Status};
 
+use super::certificates::Certificates;
 use super::consul::loopback;
 use super::ports::Port;
 use super::wait::{check, eventually};
@@ -30,11 +33,14 @@ pub(crate) struct Sent {
     pub(crate) service: String,
     pub(crate) instance: String,
     pub(crate) span: Span,
+    about: Vec<KeyValue>,
 }
 
 pub(crate) struct Collector {
     kept: Kept,
     port: Port,
+    /// `None`: in the clear.
+    tls: Option<ServerTlsConfig>,
     /// `None` between an end and the next start.
     runtime: Option<Runtime>,
 }
@@ -44,9 +50,23 @@ struct Kept(Arc<Mutex<Vec<Sent>>>);
 
 impl Collector {
     pub(crate) fn start() -> Self {
+        Self::start_as(None)
+    }
+
+    /// One that speaks TLS alone, and asks for a client's certificate of the same authority.
+    pub(crate) fn start_with_tls(certificates: &Certificates) -> Self {
+        let read = |file: PathBuf| fs::read(file).expect("it was just made");
+        let own = Identity::from_pem(read(certificates.server()), read(certificates.server_key()));
+        let authority = Certificate::from_pem(read(certificates.authority()));
+        let tls = ServerTlsConfig::new().identity(own);
+        Self::start_as(Some(tls.client_ca_root(authority)))
+    }
+
+    fn start_as(tls: Option<ServerTlsConfig>) -> Self {
         let mut collector = Self {
             kept: Kept::default(),
             port: Port::reserve(loopback(1)),
+            tls,
             runtime: None,
         };
         collector.start_again();
@@ -59,7 +79,12 @@ impl Collector {
         let entered = runtime.enter();
         let incoming = TcpIncoming::bind(self.address()).expect("the port is reserved");
         let service = TraceServiceServer::new(self.kept.clone());
-        let server = Server::builder().add_service(service);
+        let mut server = Server::builder();
+        if let Some(tls) = &self.tls {
+            let secured = server.tls_config(tls.clone());
+            server = secured.expect("the certificates are of one authority");
+        }
+        let server = server.add_service(service);
         runtime.spawn(server.serve_with_incoming(incoming));
         drop(entered);
         self.runtime = Some(runtime);
@@ -77,7 +102,12 @@ impl Collector {
 
     /// The variables by which programs find it; they send what they have within 100 ms.
     pub(crate) fn environment(&self) -> Vec<(String, String)> {
-        environment(self.address())
+        let mut all = environment(self.address());
+        if self.tls.is_some() {
+            let address = format!("https://{}", self.address());
+            all.push(("OTEL_EXPORTER_OTLP_ENDPOINT".to_owned(), address));
+        }
+        all
     }
 
     /// All spans of this name, in the order in which they came.
@@ -121,6 +151,11 @@ impl Sent {
         attribute(&self.span.attributes, key)
     }
 
+    /// An attribute of who sent it.
+    pub(crate) fn resource(&self, key: &str) -> String {
+        attribute(&self.about, key)
+    }
+
     /// When it began and ended, in nanoseconds of Unix time.
     pub(crate) fn times(&self) -> (u64, u64) {
         (self.span.start_time_unix_nano, self.span.end_time_unix_nano)
@@ -154,6 +189,7 @@ impl TraceService for Kept {
                 service: attribute(&about, "service.name"),
                 instance: attribute(&about, "service.instance.id"),
                 span,
+                about: about.clone(),
             }));
         }
         Ok(Response::new(ExportTraceServiceResponse::default()))

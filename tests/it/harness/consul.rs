@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::certificates::Certificates;
 use super::folder::Folder;
 use super::http::{self, Response};
 use super::netns::Space;
@@ -32,6 +33,8 @@ pub(crate) struct Consul {
     http: SocketAddr,
     token: Option<String>,
     tls: Option<Tls>,
+    /// Held for its files.
+    _certificates: Option<Certificates>,
     /// Held for their locks.
     ports: Vec<Port>,
     folder: Folder,
@@ -105,24 +108,25 @@ impl Consul {
         let address = loopback(1);
         let folder = Folder::new("consul-tls");
         let https = Port::reserve(address);
-        create_certificates(&folder, address);
+        let certificates = Certificates::make();
         let config = json!({
             "ports": { "https": https.number() },
             "verify_incoming": true,
             "verify_outgoing": true,
-            "ca_file": folder.join("consul-agent-ca.pem"),
-            "cert_file": folder.join("dc1-server-consul-0.pem"),
-            "key_file": folder.join("dc1-server-consul-0-key.pem"),
+            "ca_file": certificates.authority(),
+            "cert_file": certificates.server(),
+            "key_file": certificates.server_key(),
         });
         let tls = Tls {
             https: SocketAddr::new(address, https.number()),
-            ca: folder.join("consul-agent-ca.pem"),
-            client_cert: folder.join("dc1-client-consul-0.pem"),
-            client_key: folder.join("dc1-client-consul-0-key.pem"),
+            ca: certificates.authority(),
+            client_cert: certificates.client(),
+            client_key: certificates.client_key(),
         };
         let ports = AgentPorts::reserve(address);
         let mut agent = Self::prepare(folder, address, &ports, &config, true);
         agent.tls = Some(tls);
+        agent._certificates = Some(certificates);
         agent.ports = ports.into_all().chain([https]).collect();
         agent.start();
         agent
@@ -176,6 +180,7 @@ impl Consul {
             http,
             token: None,
             tls: None,
+            _certificates: None,
             ports: Vec::new(),
             folder,
         }

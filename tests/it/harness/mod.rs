@@ -12,6 +12,7 @@
 pub(crate) mod backend;
 pub(crate) mod balancer;
 pub(crate) mod between;
+pub(crate) mod certificates;
 pub(crate) mod collector;
 pub(crate) mod consul;
 mod consul_calls;

@@ -28,6 +28,9 @@ groups:
         expr: label_replace(sum without (state, proxy) (label_replace(haproxy_backend_status{state="UP"}, "backend", "$1", "proxy", "(.*)")), "naming", "older", "", "")
 "#;
 
+/// What a target's series have besides their own labels, in [`Prometheus::of_fleet`].
+pub(crate) const TARGET_LABELS: [&str; 3] = ["env", "instance", "job"];
+
 /// A Prometheus of its own folder, on a port that is its own.
 pub(crate) struct Prometheus {
     process: Process,
@@ -59,6 +62,19 @@ impl Prometheus {
             rules,
             &format!("- job_name: tidegate\n  static_configs: {targets}\n"),
         )
+    }
+
+    /// One that scrapes replicas and the exporters of nodes, with these rules.
+    pub(crate) fn of_fleet(replicas: &[SocketAddr], nodes: &[SocketAddr], rules: &str) -> Self {
+        let job = |name: &str, targets: &[SocketAddr]| {
+            let targets: Vec<_> = targets.iter().map(|at| format!("'{at}'")).collect();
+            let targets = targets.join(", ");
+            format!(
+                "- job_name: {name}\n  static_configs: [{{targets: [{targets}], labels: {{env: gprd}}}}]\n"
+            )
+        };
+        let jobs = [job("tidegate", replicas), job("haproxy", nodes)].concat();
+        Self::launch("200ms", rules, &jobs)
     }
 
     /// One with these rules, which scrapes what these `scrape_configs` say, each `interval`.

@@ -291,6 +291,7 @@ impl Exposition {
             exposition.families.len(),
             "a family without help"
         );
+        exposition.check_histograms();
         exposition
     }
 
@@ -310,6 +311,21 @@ impl Exposition {
         assert!(value >= 0.0, "{series} {value}");
         let known = self.series.insert(series.to_owned(), value);
         assert_eq!(known, None, "{series} is there twice");
+    }
+
+    /// The bucket `+Inf` holds all that were counted: a must of OpenMetrics, and without it
+    /// `histogram_quantile` gives no number.
+    fn check_histograms(&self) {
+        let histograms = self
+            .families
+            .iter()
+            .filter(|(_, kind)| *kind == "histogram");
+        for (name, _) in histograms {
+            let value = |series: String| self.series.get(&series).copied();
+            let last = value(format!("{name}_bucket{{le=\"+Inf\"}}"));
+            assert!(last.is_some(), "{name} has no bucket +Inf");
+            assert_eq!(last, value(format!("{name}_count")), "{name}");
+        }
     }
 
     fn sum(&self, begins: &str) -> f64 {

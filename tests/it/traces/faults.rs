@@ -65,9 +65,9 @@ fn variables_that_cannot_be_used_cost_the_traces_alone() {
             "traces are sent by grpc only",
         ),
         (
-            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-            "https://127.0.0.1:1",
-            "HTTPS",
+            "OTEL_EXPORTER_OTLP_CERTIFICATE",
+            "/nowhere/ca.pem",
+            "the collector's address is no https:// one",
         ),
         ("OTEL_BSP_MAX_QUEUE_SIZE", "0", "it takes 1 to 65536"),
     ] {
