@@ -32,9 +32,7 @@ pub(crate) struct Consul {
     arguments: Vec<String>,
     http: SocketAddr,
     token: Option<String>,
-    tls: Option<Tls>,
-    /// Held for its files.
-    _certificates: Option<Certificates>,
+    tls: Option<(Tls, Certificates)>,
     /// Held for their locks.
     ports: Vec<Port>,
     folder: Folder,
@@ -125,8 +123,7 @@ impl Consul {
         };
         let ports = AgentPorts::reserve(address);
         let mut agent = Self::prepare(folder, address, &ports, &config, true);
-        agent.tls = Some(tls);
-        agent._certificates = Some(certificates);
+        agent.tls = Some((tls, certificates));
         agent.ports = ports.into_all().chain([https]).collect();
         agent.start();
         agent
@@ -180,7 +177,6 @@ impl Consul {
             http,
             token: None,
             tls: None,
-            _certificates: None,
             ports: Vec::new(),
             folder,
         }
@@ -267,7 +263,8 @@ impl Consul {
 
     /// Files and address for clients of an agent started by `dev_with_tls`.
     pub(crate) fn tls(&self) -> &Tls {
-        self.tls.as_ref().expect("this agent was started with TLS")
+        let (tls, _) = self.tls.as_ref().expect("this agent was started with TLS");
+        tls
     }
 
     pub(crate) fn folder(&self) -> &Folder {
