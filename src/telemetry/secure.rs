@@ -67,7 +67,7 @@ fn identity() -> Result<Option<Identity>, String> {
     let certificate = pem::certificates(Path::new(&file)).map_err(|why| of(name, &why))?;
     let (name, file) = key;
     let key = pem::key(Path::new(&file)).map_err(|why| of(name, &why))?;
-    Ok(Some(Identity::from_pem(certificate.pem, key)))
+    Ok(Some(Identity::from_pem(certificate.pem, key.pem)))
 }
 
 fn is_https() -> bool {

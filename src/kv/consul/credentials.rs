@@ -180,7 +180,7 @@ fn identity(files: &ClientFiles) -> Result<(Identity, Option<Timestamp>), Settin
     let variable = "CONSUL_CLIENT_KEY";
     let key = pem::key(&files.key).map_err(|reason| SettingError { variable, reason })?;
     both.push(b'\n');
-    both.extend(key);
+    both.extend(key.pem);
     let identity = Identity::from_pem(&both);
     let identity = identity.map_err(|e| unusable(variable, &files.key, &e))?;
     Ok((identity, end))
