@@ -34,7 +34,7 @@ pub(crate) struct Consul {
     token: Option<String>,
     tls: Option<Tls>,
     /// Held for its files.
-    _certificates: Option<Certificates>,
+    certificates: Option<Certificates>,
     /// Held for their locks.
     ports: Vec<Port>,
     folder: Folder,
@@ -126,7 +126,7 @@ impl Consul {
         let ports = AgentPorts::reserve(address);
         let mut agent = Self::prepare(folder, address, &ports, &config, true);
         agent.tls = Some(tls);
-        agent._certificates = Some(certificates);
+        agent.certificates = Some(certificates);
         agent.ports = ports.into_all().chain([https]).collect();
         agent.start();
         agent
@@ -180,7 +180,7 @@ impl Consul {
             http,
             token: None,
             tls: None,
-            _certificates: None,
+            certificates: None,
             ports: Vec::new(),
             folder,
         }
