@@ -37,3 +37,4 @@ mod scene;
 mod segments;
 mod slow_source;
 mod terraform;
+mod views;
