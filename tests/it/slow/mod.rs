@@ -45,4 +45,5 @@ mod segments;
 mod slow_source;
 mod terraform;
 mod traces;
+mod views;
 mod watched;
