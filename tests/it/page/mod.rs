@@ -25,6 +25,15 @@ pub(crate) fn await_page(tidegate: &Tidegate, text: &str) -> String {
     })
 }
 
+/// The page as soon as a reader sees this in it.
+pub(crate) fn await_words(tidegate: &Tidegate, text: &str) -> String {
+    eventually(&format!("the page shows {text:?}"), PATIENCE, || {
+        let page = page(tidegate).text();
+        let shown = words(&page);
+        check(shown.contains(text), || shown).map(|()| page)
+    })
+}
+
 /// What a reader without a browser sees: the text without the tags.
 pub(crate) fn words(html: &str) -> String {
     let mut shown = String::new();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{await_page, page, words};
+use super::{await_page, await_words, page, words};
 use crate::harness::state_folder::StateFolder;
 use crate::harness::tidegate::Tidegate;
 use crate::harness::trio::Trio;
@@ -67,7 +67,7 @@ fn a_ramp_is_a_picture_of_its_steps_and_nodes() {
     ] {
         tidegate.await_answer(&line(node), answer, PATIENCE);
     }
-    let html = await_page(&tidegate, "2 of 4 nodes have it");
+    let html = await_words(&tidegate, "2 of 4 nodes have it");
     let shown = words(&html);
     for text in [
         "ramp 50% of the nodes",
