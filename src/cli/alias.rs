@@ -19,7 +19,8 @@ pub(super) fn translated(arguments: impl IntoIterator<Item = OsString>) -> Vec<O
         Some("set-server-state") => "set",
         Some(_) | None => return std::iter::once(program).chain(arguments).collect(),
     };
-    let mut translated = vec![program, command.into()];
+    // The name that helps and refusals show: what they say can be typed.
+    let mut translated = vec!["tidegate".into(), command.into()];
     let is_flag = |argument: &OsString| argument.to_str().is_some_and(|a| a.starts_with('-'));
     let mut arguments = arguments.peekable();
     // The environment comes first; `--help` may stand in its place.
@@ -39,19 +40,19 @@ mod tests {
         for (called, expected) in [
             (
                 "/bin/get-server-state gprd cny",
-                "/bin/get-server-state get --env gprd cny",
+                "tidegate get --env gprd cny",
             ),
-            ("get-server-state gstg", "get-server-state get --env gstg"),
-            ("get-server-state --help", "get-server-state get --help"),
+            ("get-server-state gstg", "tidegate get --env gstg"),
+            ("get-server-state --help", "tidegate get --help"),
             (
                 "set-server-state gstg drain git-10 -z b",
-                "set-server-state set --env gstg drain git-10 -z b",
+                "tidegate set --env gstg drain git-10 -z b",
             ),
             (
                 "tidegate set --env gprd drain a/b",
                 "tidegate set --env gprd drain a/b",
             ),
-            ("set-server-state", "set-server-state set"),
+            ("set-server-state", "tidegate set"),
         ] {
             let words = called.split(' ').map(OsString::from);
             let shown: Vec<_> = translated(words)
