@@ -152,7 +152,7 @@ fn play(page: &Document, scene: Scene) -> Output {
         folder.path().display()
     );
     let mut command = Command::new("sh");
-    let typing = r#"yes y | head -n 100 | script --quiet --return --command "$COMMAND" /dev/null"#;
+    let typing = r#"yes y | head -n 20 | script --quiet --return --command "$COMMAND" /dev/null"#;
     command.args(["-c", typing]).env("COMMAND", line);
     for (name, _) in std::env::vars_os() {
         let ours = ["CONSUL_", "TIDEGATE_", "OTEL_"];

@@ -94,7 +94,7 @@ case $1 in
             *) bad "$@" ;;
         esac
         ;;
-    create | delete | exec | get | label | logs | port-forward | rollout | scale | wait) cat >/dev/null <&- || true ;;
+    create | delete | exec | get | label | logs | port-forward | rollout | scale | wait) ;;
     *) bad "$@" ;;
 esac
 BODY
