@@ -14,13 +14,23 @@ const NODE: &str = "lb-01";
 
 /// Judges one file.
 pub(crate) fn judge(name: &str, text: &str, evidence: &Evidence) -> Report {
+    judge_with(&[], name, text, evidence)
+}
+
+/// The same where HAProxy's environment has these variables besides.
+pub(crate) fn judge_with(
+    variables: &[(&str, &str)],
+    name: &str,
+    text: &str,
+    evidence: &Evidence,
+) -> Report {
     let files = [File {
         name: name.to_owned(),
         bytes: text.as_bytes().to_vec(),
     }];
     let setting = Setting {
         version: evidence.version,
-        ..setting(&[])
+        ..setting(variables)
     };
     let readings = Readings::of(&files, &setting).unwrap_or_else(|error| panic!("{name}: {error}"));
     readings.judge(evidence)
