@@ -75,6 +75,8 @@ fn a_consul_that_never_answers_holds_up_no_poll_and_is_asked_again_and_again() {
     for (manner, tidegate) in &mut asking {
         println!("{manner:?}");
         tidegate.await_readyz(503, "starting: no listing yet: ", PATIENCE);
+        // At its start a replica has polls wait for one poll_interval.
+        assert_eq!(tidegate.ask(LINE), b"");
         poll_for(tidegate, Duration::from_millis(500), "");
         eventually("each read ends by its limit", PATIENCE, || {
             let ended = tidegate.count(UNREACHABLE);

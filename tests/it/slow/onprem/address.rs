@@ -27,8 +27,9 @@ const DRAIN_FOR: &str = "6s";
 const ASK_EVERY: Duration = Duration::from_millis(20);
 /// What was under way to a machine when the address left it.
 const UNDER_WAY_MAX: usize = 2;
-/// Three advertisements of 0.5 s, 0.3 s of skew, and a connection that is tried again after 1 s.
-const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(4);
+/// Three advertisements of 0.5 s, 0.3 s of skew, and a connection that is tried again each second;
+/// or a poll that was under way to the machine, and ends by its own limit of 3 s.
+const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(6);
 
 /// Dropped in the order of the fields.
 struct Segment {
