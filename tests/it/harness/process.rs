@@ -72,6 +72,18 @@ impl Process {
     /// Holds the program as a hung one: it keeps its sockets and does nothing.
     pub(crate) fn pause(&mut self) {
         self.signal(Signal::STOP);
+        // Its threads stop one after the other, and one that runs may still answer.
+        let tasks = format!("/proc/{}/task", self.id());
+        eventually(&format!("{} stands still", self.name), STOP_MAX, || {
+            let threads = fs::read_dir(&tasks).map_err(|error| error.to_string())?;
+            for thread in threads.flatten() {
+                // One that ends meanwhile answers nobody.
+                let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+                let state = stat.rsplit(") ").next().unwrap_or_default();
+                check(state.is_empty() || state.starts_with('T'), || stat.clone())?;
+            }
+            Ok(())
+        });
     }
 
     /// Lets a paused program go on.
