@@ -5,7 +5,7 @@ use super::*;
 use crate::harness::collector::{Collector, Sent};
 use crate::harness::state_folder::StateFolder;
 use crate::harness::tidegate::{Tidegate, tidegate};
-use crate::harness::wait::PATIENCE;
+use crate::harness::wait::{PATIENCE, eventually};
 
 /// The part of `TraceQL` that the dashboards use: conditions of a span, and perhaps of its parent;
 /// which attributes to show.
@@ -42,10 +42,15 @@ fn each_query_for_traces_finds_what_a_real_change_left() {
     for name in ["authority.change", "ramp.start"] {
         collector.await_named(name, 1, PATIENCE);
     }
-    let delivered = &collector.await_named("delivered", 1, PATIENCE)[0];
     let command = &collector.await_named("tidegate canary", 1, PATIENCE)[0];
     let change = crate::operators::id(&output.stdout);
     let generation = command.attribute("generation");
+    // A folder may be read between two files of a change: then that is delivered first.
+    let delivered = eventually("the whole change is delivered", PATIENCE, || {
+        let all = collector.named("delivered");
+        let of_change = all.iter().find(|it| it.attribute("generation") == generation);
+        of_change.cloned().ok_or_else(|| format!("{all:#?}"))
+    });
     let gen_alone = generation.split('.').next_back().expect("epoch.gen");
     let index = delivered.attribute("index");
 
