@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::{Mutex, mpsc};
 use tracing::{Span, info, warn};
 
 pub use self::keeper::Keeper;
 use crate::clock::{self, Clock};
 use crate::domain::authority::{Authority, AuthorityName, Heard, Moment, Offset};
-use crate::domain::fleet::Version;
+use crate::domain::fleet::{Version, in_millis};
 use crate::domain::key::META;
 use crate::domain::listing::Listing;
 use crate::domain::memory::Memory;
@@ -250,6 +250,8 @@ impl Inner {
         if standing.deferred_until().is_none_or(|until| until <= now) {
             self.agreed = None;
         }
+        // Before anybody is told of it, and no finer than it is known when somebody was.
+        let since = in_millis(clock::now());
         store.publish(Published {
             snapshot: snapshot.map(|compiled| Arc::clone(&compiled.snapshot)),
             agreed: self.agreed.clone(),
@@ -257,7 +259,7 @@ impl Inner {
             memory: self.memory.clone(),
         });
         if let Some(update) = self.update.take() {
-            self.in_force(update);
+            self.in_force(update, since);
         }
     }
 
@@ -272,14 +274,14 @@ impl Inner {
     }
 
     /// Its spans end, and it is followed from here on.
-    fn in_force(&self, update: Update) {
+    fn in_force(&self, update: Update, since: Timestamp) {
         let own = telemetry::parent(&update.span);
         drop((update.transitions, update.span));
         if let Some(follower) = &self.follower {
             // Where no room is left, nobody looks any more, or there was more than one can read.
             let _ = follower.try_send(InForce {
                 version: update.version,
-                at: clock::now(),
+                at: since,
                 asked: update.asked.into_iter().chain(own).collect(),
             });
         }
