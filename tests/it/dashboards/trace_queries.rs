@@ -48,7 +48,9 @@ fn each_query_for_traces_finds_what_a_real_change_left() {
     // A folder may be read between two files of a change: then that is delivered first.
     let delivered = eventually("the whole change is delivered", PATIENCE, || {
         let all = collector.named("delivered");
-        let of_change = all.iter().find(|it| it.attribute("generation") == generation);
+        let of_change = all
+            .iter()
+            .find(|it| it.attribute("generation") == generation);
         of_change.cloned().ok_or_else(|| format!("{all:#?}"))
     });
     let gen_alone = generation.split('.').next_back().expect("epoch.gen");

@@ -69,12 +69,13 @@ fn a_collector_that_is_not_trusted_or_does_not_trust_us_costs_the_traces_alone()
     for (files, why) in [
         (
             [&own[..], &[(AUTHORITY, others.authority())]].concat(),
-            &["UnknownIssuer"][..],
+            "UnknownIssuer",
         ),
         (
             vec![(AUTHORITY, certificates.authority())],
-            // TLS 1.3 refuses who has written already: the word may be lost with the connection.
-            &["CertificateRequired", "broken pipe", "Connection reset"],
+            // TLS 1.3 refuses who has written already: which end of the connection is seen first,
+            // the collector's word, the close, a reset or a broken pipe, is a race.
+            "transport error",
         ),
     ] {
         let collector = Collector::start_with_tls(&certificates);
@@ -83,7 +84,7 @@ fn a_collector_that_is_not_trusted_or_does_not_trust_us_costs_the_traces_alone()
             .process()
             .await_log("traces cannot be sent", PATIENCE);
         let log = replica.process().log_text();
-        assert!(why.iter().any(|why| log.contains(why)), "{log}");
+        assert!(log.contains(why), "{log}");
         assert_eq!(replica.ask_line("web/a canary"), "up ready 100%");
         assert_eq!(collector.all().len(), 0);
     }
