@@ -21,14 +21,7 @@ use crate::haproxy::prometheus::PrometheusSource;
 use crate::kv::source::{KvSource, LoginSettings};
 
 pub(super) fn load(sources: &Sources<'_>) -> Result<Config, ConfigErrors> {
-    let mut errors = Vec::new();
-    let given = gather(sources, &mut errors);
-    let role = sources.role;
-    let mut loader = Loader {
-        role,
-        given,
-        errors,
-    };
+    let mut loader = Loader::new(sources);
     let config = loader.config();
     match config {
         Some(config) if loader.errors.is_empty() => Ok(config),
@@ -37,14 +30,7 @@ pub(super) fn load(sources: &Sources<'_>) -> Result<Config, ConfigErrors> {
 }
 
 pub(super) fn replica_access(sources: &Sources<'_>) -> Result<ReplicaAccess, ConfigErrors> {
-    let mut errors = Vec::new();
-    let given = gather(sources, &mut errors);
-    let role = sources.role;
-    let mut loader = Loader {
-        role,
-        given,
-        errors,
-    };
+    let mut loader = Loader::new(sources);
     let access = loader.access();
     if loader.errors.is_empty() {
         Ok(access)
@@ -61,6 +47,16 @@ struct Loader {
 }
 
 impl Loader {
+    fn new(sources: &Sources<'_>) -> Self {
+        let mut errors = Vec::new();
+        let given = gather(sources, &mut errors);
+        Self {
+            role: sources.role,
+            given,
+            errors,
+        }
+    }
+
     /// Every setting is looked at before the first missing one ends it.
     fn config(&mut self) -> Option<Config> {
         let environments = self.pick("environments", environments::names);
