@@ -130,10 +130,8 @@ impl Delivery {
         let fleet = Arc::clone(&self.fleet);
         // It copies every row.
         let merged = spawn_blocking(move || {
-            let others = gathered.reports.iter().cloned();
-            let merged = Merged::of(others.chain([fleet.report()]));
-            let missing = gathered.missing.len();
-            (merged, missing)
+            let merged = gathered.merged(fleet.report());
+            (merged, gathered.missing.len())
         });
         if let Ok((merged, missing)) = merged.await {
             self.settle(&merged, missing);

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use crate::domain::fleet::{Missing, Report};
+use crate::domain::fleet::{Merged, Missing, Report};
 use crate::domain::name::Name;
 
 /// How long a gathering is shown after its end. Rows poll every two seconds or so, and a page that
@@ -104,6 +104,15 @@ impl Gatherer {
         let rx = gathered.clone();
         *flight = Some(Gathering { gathered, task });
         rx
+    }
+}
+
+impl Gathered {
+    /// The whole fleet: what the others said, and what this replica says itself. It copies each
+    /// row: not for a runtime's thread.
+    #[must_use]
+    pub fn merged(&self, own: Report) -> Merged {
+        Merged::of(self.reports.iter().cloned().chain([own]))
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use super::{Fleet, Gathered, Gatherer, now};
-use crate::domain::fleet::{Merged, Summary};
+use crate::domain::fleet::Summary;
 
 /// How old the numbers must be for a scrape to have them made anew. Two scrapers at once ask the
 /// replicas once.
@@ -97,8 +97,7 @@ async fn make(fleet: Arc<Fleet>, others: &Gatherer) -> Result<WholeNumbers, Stri
 }
 
 fn numbers(fleet: &Fleet, gathered: &Gathered) -> WholeNumbers {
-    let others = gathered.reports.iter().cloned();
-    let merged = Merged::of(others.chain([fleet.report()]));
+    let merged = gathered.merged(fleet.report());
     let judge = merged.judge(now());
     WholeNumbers {
         summary: judge.summary(&merged.nodes),

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use super::aside::aside;
 use super::{Caller, Pages};
 use crate::clock;
-use crate::domain::fleet::{Filter, Merged, Missing, View, in_millis};
+use crate::domain::fleet::{Filter, Missing, View, in_millis};
 use crate::domain::name::Name;
 
 /// How many views are made at once; further ones wait. Each copies the whole table.
@@ -92,8 +92,7 @@ pub(super) async fn view(State(pages): State<Pages>, Query(query): Query<FleetQu
         server: query.server,
     };
     let view = move || {
-        let others = gathered.reports.iter().cloned();
-        let merged = Merged::of(others.chain([pages.fleet.report()]));
+        let merged = gathered.merged(pages.fleet.report());
         let view = View::new(&merged, &gathered.missing, &filter, in_millis(clock::now()));
         match query.output {
             Output::Json => {

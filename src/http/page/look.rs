@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::clock;
 use crate::domain::board::{Board, Parts};
 use crate::domain::deploy;
-use crate::domain::fleet::{Merged, in_millis};
+use crate::domain::fleet::in_millis;
 use crate::domain::key::Prefix;
 use crate::domain::name::Name;
 use crate::domain::observed::Observation;
@@ -32,8 +32,7 @@ impl Look {
     /// Looks. It copies the fleet's table and judges each row: not for a runtime's thread.
     pub(super) fn take(pages: &Pages, gathered: &Gathered) -> Self {
         let published = Arc::clone(&pages.store.load());
-        let others = gathered.reports.iter().cloned();
-        let fleet = Merged::of(others.chain([pages.fleet.report()]));
+        let fleet = gathered.merged(pages.fleet.report());
         let snapshot = published.snapshot.as_deref();
         let now = in_millis(clock::now());
         let view = View::new(view::Parts {
