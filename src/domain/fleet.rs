@@ -230,6 +230,12 @@ impl Row {
         }
     }
 
+    /// As rows are packed and told: 0 when it is not known.
+    fn interval_millis(&self) -> u32 {
+        let millis = self.interval.unwrap_or_default().as_millis();
+        u32::try_from(millis).unwrap_or(u32::MAX)
+    }
+
     fn add(&mut self, address: IpAddr, polled: &Polled) {
         let gaps = u32::try_from(polled.polls).unwrap_or(u32::MAX);
         let gap = span(self.last, polled.last).checked_div(gaps);

@@ -146,9 +146,7 @@ impl Packed {
             told_at: told.map_or(0, |told| told.at.as_millisecond()),
             told_version: told.map_or(Version::default(), |told| told.version),
             told: told.map(|told| told.answer),
-            interval: row.interval.map_or(0, |interval| {
-                u32::try_from(interval.as_millis()).unwrap_or(u32::MAX)
-            }),
+            interval: row.interval_millis(),
             address,
         }
     }

@@ -81,9 +81,7 @@ impl Lists {
             unanswered: row.unanswered,
             first: age(row.first),
             last: age(row.last),
-            interval: row.interval.map_or(0, |interval| {
-                u32::try_from(interval.as_millis()).unwrap_or(u32::MAX)
-            }),
+            interval: row.interval_millis(),
             source: self.sources.of(&row.address),
             told: row.told.map(|told| {
                 let answer = self.answers.of(&told.answer);
