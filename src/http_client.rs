@@ -1,10 +1,11 @@
 //! The HTTP client that everything that asks over HTTP begins with.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::Context as _;
 use reqwest::{Certificate, Client, ClientBuilder, Response, redirect, retry};
+
+use crate::pem;
 
 /// A certificate authority.
 pub type Authority = Certificate;
@@ -39,15 +40,10 @@ pub fn to_replicas(authorities: Vec<Authority>) -> ClientBuilder {
 /// # Errors
 /// When it cannot be read, or holds no certificate.
 pub fn authorities(file: &Path) -> anyhow::Result<Vec<Authority>> {
-    let place = || file.display().to_string();
-    let pem = fs::read(file).with_context(place)?;
-    let authorities = Certificate::from_pem_bundle(&pem).with_context(place)?;
-    anyhow::ensure!(
-        !authorities.is_empty(),
-        "{}: holds no PEM certificate",
-        place()
-    );
-    Ok(authorities)
+    let certificates = pem::certificates(file).map_err(anyhow::Error::msg)?.all;
+    let authorities = certificates.iter().map(|der| Certificate::from_der(der));
+    let authorities: Result<_, _> = authorities.collect();
+    authorities.with_context(|| file.display().to_string())
 }
 
 /// Why a body did not come whole.

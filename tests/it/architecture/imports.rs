@@ -8,7 +8,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("clock", &[]),
     ("store", &[]),
     ("causes", &[]),
-    ("http_client", &[]),
+    ("http_client", &["pem"]),
     ("secret_file", &[]),
     ("pem", &[]),
     ("kv", &["causes", "clock", "http_client", "pem"]),
