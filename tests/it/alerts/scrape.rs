@@ -11,6 +11,7 @@ use crate::harness::http;
 use crate::harness::prometheus::Prometheus;
 use crate::harness::replicas::Replicas;
 use crate::harness::state_folder::META;
+use crate::harness::tidegate::consul_environment_over_tls;
 use crate::harness::wait::{PATIENCE, check, eventually};
 use crate::read_paths::Node;
 
@@ -31,14 +32,7 @@ fn every_metric_of_the_rules_is_in_a_scrape_of_a_replica_or_of_haproxy() {
     ] {
         consul.kv_put(&format!("frontend/gprd/{key}"), value);
     }
-    let tls = consul.tls();
-    let variable = |name: &str, value: String| (name.to_owned(), value);
-    let environment = [
-        variable("CONSUL_HTTP_ADDR", format!("https://{}", tls.https)),
-        variable("CONSUL_CACERT", tls.ca.display().to_string()),
-        variable("CONSUL_CLIENT_CERT", tls.client_cert.display().to_string()),
-        variable("CONSUL_CLIENT_KEY", tls.client_key.display().to_string()),
-    ];
+    let environment = consul_environment_over_tls(&consul);
     let replicas = Replicas::start(2, &["--kv", "consul"], &environment);
     let nodes = Version::ALL.map(|version| Node::start("lb-1", version, None));
     let exporters = nodes.iter().map(|node| node.exporter);

@@ -11,7 +11,7 @@ use tidegate::metrics::ROWS_SHOWN_MAX;
 use crate::harness::consul::Consul;
 use crate::harness::replicas::Replicas;
 use crate::harness::state_folder::{META, StateFolder};
-use crate::harness::tidegate::Tidegate;
+use crate::harness::tidegate::{Tidegate, consul_environment_over_tls};
 use crate::harness::wait::{PATIENCE, check, eventually};
 use crate::login::{Scene, service::serve};
 
@@ -130,14 +130,7 @@ fn days_left(tidegate: &Tidegate, credential: &str) -> f64 {
 fn the_ends_of_certificates_are_those_of_the_files() {
     let consul = Consul::dev_with_tls();
     consul.kv_put("frontend/gprd/_meta", META);
-    let tls = consul.tls();
-    let variable = |name: &str, value: String| (name.to_owned(), value);
-    let environment = [
-        variable("CONSUL_HTTP_ADDR", format!("https://{}", tls.https)),
-        variable("CONSUL_CACERT", tls.ca.display().to_string()),
-        variable("CONSUL_CLIENT_CERT", tls.client_cert.display().to_string()),
-        variable("CONSUL_CLIENT_KEY", tls.client_key.display().to_string()),
-    ];
+    let environment = consul_environment_over_tls(&consul);
     let mut tidegate = Tidegate::launch(&["--kv", "consul"], &environment);
     tidegate.await_ready();
     // What `consul tls` gives them.

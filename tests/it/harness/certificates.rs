@@ -1,5 +1,6 @@
 //! An authority, and what it vouches for, as `consul tls` makes them.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -9,13 +10,18 @@ use super::process::run;
 use super::tools::tool;
 use super::wait::PATIENCE;
 
-/// Files in PEM, of a server at 127.0.0.1 and of a client.
+/// Files in PEM, of a server and of a client.
 pub(crate) struct Certificates(Folder);
 
 impl Certificates {
+    /// Of a server at 127.0.0.1.
     pub(crate) fn make() -> Self {
+        Self::for_address(loopback(1))
+    }
+
+    pub(crate) fn for_address(address: IpAddr) -> Self {
         let folder = Folder::new("certificates");
-        let address = format!("-additional-ipaddress={}", loopback(1));
+        let address = format!("-additional-ipaddress={address}");
         for arguments in [
             &["tls", "ca", "create"][..],
             &["tls", "cert", "create", "-server", &address],

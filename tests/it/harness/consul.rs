@@ -330,21 +330,6 @@ pub(crate) fn loopback(last: u8) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(127, 0, 0, last))
 }
 
-/// Has Consul make an authority, and certificates of it for a server at this address and a client.
-pub(crate) fn create_certificates(folder: &Folder, address: IpAddr) {
-    let additional = format!("-additional-ipaddress={address}");
-    for arguments in [
-        &["tls", "ca", "create"][..],
-        &["tls", "cert", "create", "-server", &additional],
-        &["tls", "cert", "create", "-client"],
-    ] {
-        let mut command = Command::new(tool("consul"));
-        command.args(arguments).current_dir(folder.path());
-        let output = run("consul-tls", &command, PATIENCE);
-        assert_eq!(output.code, Some(0), "consul {arguments:?}: {output:?}");
-    }
-}
-
 /// Lays the fields of `more` over `base`, objects into objects.
 pub(crate) fn merge(base: &mut Value, more: &Value) {
     match (base, more) {

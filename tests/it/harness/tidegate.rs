@@ -416,6 +416,24 @@ pub(crate) fn consul_environment_as(consul: &Consul, secret: &str) -> Vec<(Strin
     environment_with(consul, Some(secret))
 }
 
+/// The same over HTTPS, with a client's certificate.
+pub(crate) fn consul_environment_over_tls(consul: &Consul) -> [(String, String); 4] {
+    let tls = consul.tls();
+    [
+        ("CONSUL_HTTP_ADDR", format!("https://{}", tls.https)),
+        ("CONSUL_CACERT", tls.ca.display().to_string()),
+        ("CONSUL_CLIENT_CERT", tls.client_cert.display().to_string()),
+        ("CONSUL_CLIENT_KEY", tls.client_key.display().to_string()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+}
+
+/// `tidegate status` of gprd in the folder `kv`, which asks this replica.
+pub(crate) fn status_of(kv: &str, replica: &str, more: &[&str]) -> Output {
+    let common = ["status", "--env", "gprd", "--kv", kv, "--replica", replica];
+    tidegate(&[&common[..], more].concat(), &[])
+}
+
 fn environment_with(consul: &Consul, token: Option<&str>) -> Vec<(String, String)> {
     let token = token.map(|token| ("CONSUL_HTTP_TOKEN".to_owned(), token.to_owned()));
     let address = ("CONSUL_HTTP_ADDR".to_owned(), consul.url());

@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use crate::harness::folder::Folder;
 use crate::harness::http::{self, Response};
 use crate::harness::state_folder::StateFolder;
-use crate::harness::tidegate::{Tidegate, tidegate};
+use crate::harness::tidegate::{Tidegate, status_of, tidegate};
 use crate::harness::wait::{PATIENCE, check, eventually};
 
 const LIMIT: Duration = Duration::from_secs(2);
@@ -235,18 +235,7 @@ fn commands_show_the_token_and_say_when_it_is_another() {
         .write("wrong", "a-token-of-somebody-else")
         .display()
         .to_string();
-    let status = |more: &[&str]| {
-        let common = [
-            "status",
-            "--env",
-            "gprd",
-            "--kv",
-            &kv,
-            "--replica",
-            &replica,
-        ];
-        tidegate(&[&common[..], more].concat(), &[])
-    };
+    let status = |more: &[&str]| status_of(&kv, &replica, more);
     let output = status(&["--http-token-file", &right]);
     assert!(
         !output.stdout.contains("401") && !output.stderr.contains("401"),

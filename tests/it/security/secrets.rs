@@ -10,6 +10,7 @@ use tidegate::domain::token::Token;
 use tidegate::http::Access;
 use tidegate::kv::consul::environment::{ConsulSettings, LoginSettings};
 
+use crate::harness::certificates::Certificates;
 use crate::harness::collector::Collector;
 use crate::harness::consul::{Consul, ROOT_TOKEN, loopback};
 use crate::harness::folder::Folder;
@@ -19,7 +20,6 @@ use crate::harness::process::Output;
 use crate::harness::receiver::{Answer, Receiver};
 use crate::harness::state_folder::META;
 use crate::harness::tidegate::{Place, Tidegate, consul_environment, tidegate};
-use crate::harness::tls::Certificates;
 use crate::harness::wait::{PATIENCE, check, eventually};
 
 const PASSWORD: &str = "the-password-of-a-proxy";
@@ -54,7 +54,7 @@ impl Scene {
         consul.kv_put("frontend/gprd/_meta", META);
         consul.kv_put("frontend/gprd/canary-state", "ready");
         let (collector, receiver) = (Collector::start(), Receiver::start(Answer::Status(204)));
-        let certificates = Certificates::for_address(loopback(1));
+        let certificates = Certificates::make();
         let folder = Folder::new("secrets");
         for (name, text) in [("peers", PEERS), ("viewers", VIEWERS), ("events", EVENTS)] {
             folder.write(name, text);
@@ -92,7 +92,7 @@ impl Scene {
 
     /// What must not be seen anywhere.
     fn secrets(&self) -> Vec<String> {
-        let key = fs::read_to_string(self.certificates.key()).expect("it was made");
+        let key = fs::read_to_string(self.certificates.server_key()).expect("it was made");
         let key = key
             .lines()
             .nth(1)
@@ -146,9 +146,9 @@ fn configuration(
         https[0],
         https[1],
         file("viewers"),
-        shown(certificates.certificate()),
-        shown(certificates.key()),
-        shown(certificates.ca()),
+        shown(certificates.server()),
+        shown(certificates.server_key()),
+        shown(certificates.authority()),
         file("hook"),
         receiver.url("/events"),
         file("events"),

@@ -4,14 +4,14 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use rustix::process::Signal;
 
+use crate::harness::certificates::Certificates;
 use crate::harness::consul::loopback;
 use crate::harness::folder::Folder;
 use crate::harness::http;
 use crate::harness::netns::Net;
 use crate::harness::ports::Port;
 use crate::harness::state_folder::StateFolder;
-use crate::harness::tidegate::{Place, Tidegate, tidegate};
-use crate::harness::tls::Certificates;
+use crate::harness::tidegate::{Place, Tidegate, status_of, tidegate};
 use crate::harness::wait::{PATIENCE, check, eventually};
 
 const PEERS_TOKEN: &str = "a-secret-of-two-replicas";
@@ -22,7 +22,7 @@ fn borrowed(all: &[String]) -> Vec<&str> {
 
 /// A service with certificates on this machine.
 fn encrypted() -> (StateFolder, Certificates, Tidegate) {
-    let (state, certificates) = (StateFolder::new(), Certificates::for_address(loopback(1)));
+    let (state, certificates) = (StateFolder::new(), Certificates::make());
     state.put("canary-state", "drain");
     let arguments = [
         vec!["--kv".to_owned(), state.kv()],
@@ -98,7 +98,7 @@ fn on_its_own_machine_it_is_shown_plainly_and_another_authority_knows_it_not() {
     assert_eq!(service.get("/metrics").status, 200);
     let answer = certificates.get(service.http(), "/metrics", &[]);
     assert_eq!(answer.expect("it speaks TLS").status, 200);
-    let other = Certificates::for_address(loopback(1));
+    let other = Certificates::make();
     let error = other.get(service.http(), "/metrics", &[]).unwrap_err();
     assert!(error.to_string().contains("certificate"), "{error}");
 }
@@ -106,14 +106,14 @@ fn on_its_own_machine_it_is_shown_plainly_and_another_authority_knows_it_not() {
 #[test]
 fn a_certificate_is_replaced_at_sighup_and_a_broken_one_keeps_the_old() {
     let (_state, certificates, mut service) = encrypted();
-    let next = Certificates::for_address(loopback(1));
+    let next = Certificates::make();
     certificates.replace_by(&next);
     service.process().signal(Signal::HUP);
     eventually("the new certificate is shown", PATIENCE, || {
         let answer = next.get(service.http(), "/livez", &[]);
         answer.map(|_| ()).map_err(|error| error.to_string())
     });
-    std::fs::write(certificates.key(), "no key").expect("the folder takes files");
+    std::fs::write(certificates.server_key(), "no key").expect("the folder takes files");
     service.process().signal(Signal::HUP);
     service
         .process()
@@ -124,12 +124,15 @@ fn a_certificate_is_replaced_at_sighup_and_a_broken_one_keeps_the_old() {
 
 #[test]
 fn certificates_that_cannot_be_used_are_named_at_the_start() {
-    let (state, certificates) = (StateFolder::new(), Certificates::for_address(loopback(1)));
-    let other = Certificates::for_address(loopback(1));
+    let (state, certificates) = (StateFolder::new(), Certificates::make());
+    let other = Certificates::make();
     let folder = Folder::new("pem");
     let text = |path: std::path::PathBuf| path.display().to_string();
-    let (certificate, key) = (text(certificates.certificate()), text(certificates.key()));
-    let (foreign, none) = (text(other.key()), text(folder.write("none.pem", "no PEM")));
+    let (certificate, key) = (text(certificates.server()), text(certificates.server_key()));
+    let (foreign, none) = (
+        text(other.server_key()),
+        text(folder.write("none.pem", "no PEM")),
+    );
     let kv = state.kv();
     for (more, said) in [
         (
@@ -213,7 +216,10 @@ impl Pair {
                 http: at(number),
                 membership: membership.clone(),
             };
-            let ca = vec!["--http-ca-file".to_owned(), ca.ca().display().to_string()];
+            let ca = vec![
+                "--http-ca-file".to_owned(),
+                ca.authority().display().to_string(),
+            ];
             let own = certificates.arguments()[..4].to_vec();
             let arguments = [vec!["--kv".to_owned(), state.kv()], own, ca].concat();
             let mut replica = Tidegate::prepare(place, &borrowed(&arguments), &[]);
@@ -230,7 +236,7 @@ impl Pair {
 
 #[test]
 fn replicas_ask_each_other_over_tls_and_believe_nobody_whom_the_authority_does_not_know() {
-    let (state, certificates) = (StateFolder::new(), Certificates::for_address(loopback(1)));
+    let (state, certificates) = (StateFolder::new(), Certificates::make());
     state.put("canary-state", "drain");
     let mut pair = Pair::launch(&state, &certificates, &certificates);
     for replica in &mut pair.replicas {
@@ -249,7 +255,7 @@ fn replicas_ask_each_other_over_tls_and_believe_nobody_whom_the_authority_does_n
     });
     drop(pair);
 
-    let stranger = Certificates::for_address(loopback(1));
+    let stranger = Certificates::make();
     let mut pair = Pair::launch(&state, &certificates, &stranger);
     // The second never has the word of the first, unless that it refused before it listened.
     pair.replicas[0].await_ready();
@@ -262,21 +268,10 @@ fn replicas_ask_each_other_over_tls_and_believe_nobody_whom_the_authority_does_n
 #[test]
 fn commands_ask_replicas_over_tls() {
     let (state, certificates, service) = encrypted();
-    let (kv, ca) = (state.kv(), certificates.ca().display().to_string());
-    let other = Certificates::for_address(loopback(1)).ca();
+    let (kv, ca) = (state.kv(), certificates.authority().display().to_string());
+    let other = Certificates::make().authority();
     let replica = format!("https://{}", service.http());
-    let status = |more: &[&str]| {
-        let common = [
-            "status",
-            "--env",
-            "gprd",
-            "--kv",
-            &kv,
-            "--replica",
-            &replica,
-        ];
-        tidegate(&[&common[..], more].concat(), &[])
-    };
+    let status = |more: &[&str]| status_of(&kv, &replica, more);
     service.ask("web/cny canary node=lb-1\n");
     eventually("the row is shown", PATIENCE, || {
         let output = status(&["--http-ca-file", &ca]);
