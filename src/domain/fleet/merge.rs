@@ -34,31 +34,14 @@ impl Merged {
                 replicas.insert(report.replica.clone(), report);
             }
         }
-        let mut nodes = BTreeMap::<Name, Node>::new();
-        let mut rows = BTreeMap::<(Name, ServerId), Vec<Row>>::new();
+        let mut known = BTreeMap::<Name, Vec<Arc<Node>>>::new();
         for report in replicas.values_mut() {
             for (name, node) in std::mem::take(&mut report.nodes) {
-                let merged = nodes.entry(name.clone()).or_default();
-                for (zone, at) in &node.zones {
-                    merged.in_zone(zone, *at);
-                }
-                for (address, run) in node.addresses.iter() {
-                    merged.addresses.join(address, run);
-                }
-                for (server, row) in node.rows.iter() {
-                    let key = (name.clone(), server.clone());
-                    rows.entry(key).or_default().push(row);
-                }
+                known.entry(name).or_default().push(node);
             }
         }
-        for ((node, server), rows) in rows {
-            let node: &mut Node = nodes.entry(node).or_default();
-            if let Some(row) = merge_rows(&rows) {
-                node.rows.put(server, &row);
-            }
-        }
-        let nodes = nodes.into_iter();
-        let nodes = nodes.map(|(name, node)| (name, Arc::new(node))).collect();
+        let nodes = known.into_iter();
+        let nodes = nodes.map(|(name, seen)| (name, merge_node(seen))).collect();
         Self { replicas, nodes }
     }
 
@@ -76,6 +59,30 @@ impl Merged {
             newest: all().filter_map(|report| report.newest).max(),
         }
     }
+}
+
+/// One node out of what each replica knows of it. Whom one replica alone knows is not copied.
+fn merge_node(seen: Vec<Arc<Node>>) -> Arc<Node> {
+    let seen = match <[_; 1]>::try_from(seen) {
+        Ok([only]) => return only,
+        Err(seen) => seen,
+    };
+    let mut merged = Node::default();
+    let mut rows = BTreeMap::<&ServerId, Vec<Row>>::new();
+    for node in &seen {
+        for (zone, at) in &node.zones {
+            merged.in_zone(zone, *at);
+        }
+        for (address, run) in node.addresses.iter() {
+            merged.addresses.join(address, run);
+        }
+        for (server, row) in node.rows.iter() {
+            rows.entry(server).or_default().push(row);
+        }
+    }
+    let merge = |(server, rows): (&ServerId, Vec<Row>)| Some((server.clone(), merge_rows(&rows)?));
+    merged.rows = rows.into_iter().filter_map(merge).collect();
+    Arc::new(merged)
 }
 
 /// One row out of what each replica knows of it; the newest poll counts.
