@@ -4,6 +4,7 @@
 //! whose check is on its way `UP 1/2`, tracking ones `MAINT (via x/y)`, and servers without a
 //! health check `no check` (measured on 2.6, 2.8, 3.0 and 3.2).
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -159,11 +160,11 @@ impl Observed {
     /// The state by which servers are compared: what counts as up is `UP`, anything that is known
     /// by its own name alone is that name.
     #[must_use]
-    pub fn state(&self) -> &str {
+    pub fn state(&self) -> Cow<'static, str> {
         match self.class {
-            Class::Up | Class::NoCheck | Class::Blank => Class::Up.as_str(),
-            Class::Drain | Class::Maint | Class::Down => self.class.as_str(),
-            Class::Other => &self.status,
+            Class::Up | Class::NoCheck | Class::Blank => Class::Up.as_str().into(),
+            Class::Drain | Class::Maint | Class::Down => self.class.as_str().into(),
+            Class::Other => self.status.clone().into(),
         }
     }
 }

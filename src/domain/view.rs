@@ -258,16 +258,15 @@ fn gone(observation: &Observation, silent: &[Silent]) -> Vec<Missing> {
 }
 
 fn splits(rows: &[Row]) -> Vec<Split> {
-    let mut servers = BTreeMap::<_, BTreeMap<String, Vec<Name>>>::new();
-    for row in rows.iter().filter(|row| row.state != UNKNOWN) {
-        let states = servers.entry(&row.server).or_default();
-        let nodes = states.entry(row.state.clone()).or_default();
-        nodes.push(row.node.clone());
-    }
-    let split = servers.into_iter().filter(|(_, states)| states.len() > 1);
-    let split = split.map(|(server, states)| Split {
-        server: server.clone(),
-        states,
+    let by_server = rows.chunk_by(|one, other| one.server == other.server);
+    let split = by_server.filter_map(|rows| {
+        let mut states = BTreeMap::<_, Vec<_>>::new();
+        for row in rows.iter().filter(|row| row.state != UNKNOWN) {
+            let nodes = states.entry(row.state.to_string()).or_default();
+            nodes.push(row.node.clone());
+        }
+        let server = rows.first()?.server.clone();
+        (states.len() > 1).then_some(Split { server, states })
     });
     split.collect()
 }

@@ -21,7 +21,7 @@ pub fn chatops<'a>(rows: impl Iterator<Item = &'a Row>) -> String {
     let mut states = BTreeMap::<_, BTreeSet<_>>::new();
     for row in rows.filter(weighs) {
         backends.entry(row.server.backend()).or_default().push(row);
-        let servers = states.entry(row.state.as_str()).or_default();
+        let servers = states.entry(&*row.state).or_default();
         servers.insert(row.server.as_str());
     }
     let mut text = format!("{CANARIES}```\n");

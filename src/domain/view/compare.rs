@@ -184,7 +184,7 @@ impl Looking<'_> {
             server: row.server.clone(),
             desired: row.desired.as_ref().map(|desired| desired.answer.clone()),
             would_be,
-            actual: row.observed.as_ref().map(shown),
+            actual: row.observed.as_deref().map(shown),
             verdict,
             why,
         }

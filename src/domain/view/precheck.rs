@@ -99,7 +99,7 @@ impl Precheck {
                 node: row.node.clone(),
                 server: row.server.clone(),
                 what: list.1,
-                why: row.desired.as_ref().and_then(why),
+                why: row.desired.as_deref().and_then(why),
             });
         }
         found.passes = found.reasons.is_empty() && found.blocking.is_empty();

@@ -1,6 +1,8 @@
 //! One server of one node, joined.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -17,7 +19,7 @@ use crate::domain::snapshot::{About, Decision, Snapshot};
 /// The state of a row that nobody knows.
 pub const UNKNOWN: &str = "unknown";
 
-/// One server of one node.
+/// One server of one node. There may be hundreds of thousands: what many say alike they share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Row {
     /// The node.
@@ -32,13 +34,13 @@ pub struct Row {
     pub canary: bool,
     /// `UP`, `DRAIN`, `MAINT`, `DOWN`, or [`UNKNOWN`]: `HAProxy`'s own word when it was asked for,
     /// otherwise what was served.
-    pub state: String,
+    pub state: Cow<'static, str>,
     /// What is asked for.
-    pub desired: Option<Desired>,
+    pub desired: Option<Arc<Desired>>,
     /// What was answered.
     pub served: Option<Served>,
     /// What `HAProxy` has.
-    pub observed: Option<Observed>,
+    pub observed: Option<Box<Observed>>,
     /// Its configured weight on this node, 0 to 256, by the settings; `None` where they do not list it.
     #[serde(skip)]
     pub configured_weight: Option<u16>,
@@ -47,7 +49,7 @@ pub struct Row {
 }
 
 /// What is asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Desired {
     /// In the words of an answer: `ready 40%`, `drain`, `unknown-directive`.
     pub answer: String,
@@ -80,7 +82,7 @@ pub struct Desired {
 
 /// Where the groups of a server are known from. A poll names them, and the fleet view does not keep
 /// them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Groups {
     /// The key `settings` lists the server.
@@ -95,7 +97,7 @@ pub enum Groups {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Served {
     /// The last answer; `None` when no poll was ever answered.
-    pub answer: Option<String>,
+    pub answer: Option<Arc<str>>,
     /// The listing's index that it came from.
     pub index: Option<u64>,
     /// When.
@@ -119,6 +121,30 @@ pub(super) struct Joiner<'a> {
     parts: &'a Parts<'a>,
     observation: &'a Observation,
     judge: Option<Judge>,
+    shared: Shared,
+}
+
+/// What several rows say, once.
+#[derive(Default)]
+struct Shared {
+    desired: HashSet<Arc<Desired>>,
+    words: HashMap<Answer, Arc<str>>,
+}
+
+impl Shared {
+    fn desired(&mut self, desired: Desired) -> Arc<Desired> {
+        if let Some(known) = self.desired.get(&desired) {
+            return Arc::clone(known);
+        }
+        let desired = Arc::new(desired);
+        self.desired.insert(Arc::clone(&desired));
+        desired
+    }
+
+    fn words(&mut self, answer: Answer) -> Arc<str> {
+        let words = self.words.entry(answer);
+        Arc::clone(words.or_insert_with(|| answer.words().into()))
+    }
 }
 
 impl<'a> Joiner<'a> {
@@ -127,12 +153,13 @@ impl<'a> Joiner<'a> {
             parts,
             observation,
             judge: parts.fleet.map(|fleet| fleet.judge(parts.now)),
+            shared: Shared::default(),
         }
     }
 
     /// All rows that anybody knows, by server and node.
-    pub(super) fn rows(&self) -> Vec<Row> {
-        let mut known = BTreeSet::new();
+    pub(super) fn rows(mut self) -> Vec<Row> {
+        let mut known = Vec::new();
         let fleet = self.parts.fleet.into_iter().flat_map(|fleet| &fleet.nodes);
         for (node, polled) in fleet {
             known.extend(polled.rows.iter().map(|(id, _)| (id, node)));
@@ -140,11 +167,13 @@ impl<'a> Joiner<'a> {
         for (node, seen) in &self.observation.nodes {
             known.extend(seen.servers.keys().map(|id| (id, node)));
         }
+        known.sort_unstable();
+        known.dedup();
         let row = |(id, node): (&ServerId, &Name)| self.row(node, id);
         known.into_iter().map(row).collect()
     }
 
-    fn row(&self, node: &Name, id: &ServerId) -> Row {
+    fn row(&mut self, node: &Name, id: &ServerId) -> Row {
         let polled = self.parts.fleet.and_then(|fleet| fleet.nodes.get(node));
         let settings = self.parts.snapshot.map(|snapshot| &snapshot.settings);
         let listed = settings.and_then(|settings| settings.nodes.get(node));
@@ -155,9 +184,12 @@ impl<'a> Joiner<'a> {
         let served = polled
             .and_then(|node| node.rows.get(id))
             .zip(self.judge.as_ref())
-            .map(|(row, judge)| Served::new(&row, judge, self.parts.snapshot));
+            .map(|(row, judge)| {
+                let words = row.told.map(|told| self.shared.words(told.answer));
+                Served::new(&row, words, judge, self.parts.snapshot)
+            });
         let seen = self.observation.nodes.get(node);
-        let observed = seen.and_then(|node| node.servers.get(id)).cloned();
+        let observed = seen.and_then(|node| node.servers.get(id));
         let zone_name = zone.as_ref().map(Name::as_str);
         let desired = self.parts.snapshot.and_then(|snapshot| {
             let place = (node, zone_name);
@@ -173,21 +205,22 @@ impl<'a> Joiner<'a> {
             role: listed.and_then(|node| node.role.clone()),
             zone,
             canary: is_canary(id, settings),
-            state: self.state(served.as_ref(), observed.as_ref()),
-            not_converged: not_converged(desired.as_ref(), served.as_ref(), observed.as_ref()),
-            desired,
+            state: self.state(served.as_ref(), observed),
+            not_converged: not_converged(desired.as_ref(), served.as_ref(), observed),
+            desired: desired.map(|desired| self.shared.desired(desired)),
             served,
-            observed,
+            observed: observed.cloned().map(Box::new),
         }
     }
 
-    fn state(&self, served: Option<&Served>, observed: Option<&Observed>) -> String {
-        let state = match (observed, served.and_then(|served| served.told)) {
+    fn state(&self, served: Option<&Served>, observed: Option<&Observed>) -> Cow<'static, str> {
+        match (observed, served.and_then(|served| served.told)) {
             (Some(observed), _) => observed.state(),
-            (None, Some(Answer::State(state))) if !self.observation.was_asked() => class(state),
-            (None, _) => UNKNOWN,
-        };
-        state.to_owned()
+            (None, Some(Answer::State(state))) if !self.observation.was_asked() => {
+                class(state).into()
+            }
+            (None, _) => UNKNOWN.into(),
+        }
     }
 }
 
@@ -198,12 +231,17 @@ impl Served {
     }
 
     /// The store may be further than the newest listing of any replica.
-    fn new(row: &fleet::Row, judge: &Judge, snapshot: Option<&Snapshot>) -> Self {
+    fn new(
+        row: &fleet::Row,
+        words: Option<Arc<str>>,
+        judge: &Judge,
+        snapshot: Option<&Snapshot>,
+    ) -> Self {
         let told = row.told.map(|told| told.version);
         let stored = snapshot.map(Version::of);
         let behind = |stored| told.is_none_or(|told| told < stored);
         Self {
-            answer: row.told.map(|told| told.answer.words()),
+            answer: words,
             index: row.told.map(|told| told.version.index),
             at: row.told.map(|told| told.at),
             last_poll: row.last,
@@ -368,7 +406,7 @@ const fn class(state: State) -> &'static str {
 pub(super) fn counts<'a>(rows: impl Iterator<Item = &'a Row>) -> BTreeMap<&'a str, usize> {
     let mut counts = BTreeMap::new();
     for row in rows {
-        *counts.entry(row.state.as_str()).or_default() += 1;
+        *counts.entry(&*row.state).or_default() += 1;
     }
     counts
 }

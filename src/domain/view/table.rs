@@ -38,7 +38,7 @@ impl View {
     pub fn server_states(&self) -> Vec<ServerState<'_>> {
         let mut counts = BTreeMap::<_, usize>::new();
         for row in &self.rows {
-            let key = (&row.server, row.role.as_ref(), row.state.as_str());
+            let key = (&row.server, row.role.as_ref(), &*row.state);
             *counts.entry(key).or_default() += 1;
         }
         let states = counts.into_iter();
@@ -164,7 +164,7 @@ pub(super) fn cells(row: &Row) -> [String; 5] {
         desired.map_or_else(none, |desired| desired.answer.clone()),
         served.unwrap_or_else(none),
         observed.unwrap_or_else(none),
-        desired.and_then(why).unwrap_or_default(),
+        desired.and_then(|desired| why(desired)).unwrap_or_default(),
     ]
 }
 

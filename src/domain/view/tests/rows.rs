@@ -152,7 +152,9 @@ fn a_store_that_is_at_another_listing_than_the_answers_explains_none_of_them() {
         let view = view_at(index, &entries, Some(&polls), Observation::default());
         let row = view.rows.into_iter().next().unwrap();
         let behind = row.served.is_some_and(|served| served.behind);
-        let desired = row.desired.map(|desired| (desired.answer, desired.groups));
+        let desired = row
+            .desired
+            .map(|desired| (desired.answer.clone(), desired.groups));
         (desired, behind, row.not_converged)
     };
     let ready = Some(("ready 100%".to_owned(), Groups::Name));
