@@ -437,8 +437,8 @@ lb-22  b     web/bb  ok              drain   2      0.5 s ago    2      0
 }
 
 #[test]
-fn a_packed_row_is_the_row_and_a_hundred_bytes() {
-    const { assert!(ROW_BYTES <= 104) };
+fn a_packed_row_is_the_row_and_eighty_bytes() {
+    const { assert!(ROW_BYTES <= 80) };
     let row = |address: &str, interval: Option<u64>, told: Option<Told>| Row {
         polls: 3,
         unanswered: 1,
