@@ -20,7 +20,7 @@ use tidegate::domain::name::Name;
 use tidegate::domain::network::Networks;
 use tidegate::domain::request::Request;
 use tidegate::domain::snapshot::Snapshot;
-use tidegate::fleet::{self, Fleet, Spot, Tally};
+use tidegate::fleet::{self, Fleet, Spot, Tallies};
 use tidegate::progress::Progress;
 use tidegate::store::{Published, Store};
 use tokio_util::sync::CancellationToken;
@@ -149,7 +149,7 @@ fn check_winner(case: &Case, now: Timestamp) {
 /// Rows of 100 nodes, and where they are counted.
 struct Counting {
     askers: Vec<(Arc<Asker>, Spot)>,
-    tally: Arc<Tally>,
+    tallies: Tallies,
     fleet: Fleet,
 }
 
@@ -162,16 +162,15 @@ impl Counting {
             (Arc::new(Asker::new(&request)), Spot::default())
         };
         let name = Name::parse("a").expect("a name");
-        let tally = Arc::new(Tally::default());
+        let tallies = Tallies::new(1);
         let settings = fleet::Settings {
             replica: name,
             prefix: Prefix::new("frontend", "gprd").expect("they are names"),
             poll_interval: Duration::from_secs(2),
         };
-        let tallies = vec![Arc::clone(&tally)];
         Self {
             askers: (0..6_000).map(asker).collect(),
-            tally,
+            tallies: tallies.clone(),
             fleet: Fleet::new(settings, Arc::new(in_force()), tallies, None),
         }
     }
@@ -179,9 +178,10 @@ impl Counting {
     fn count(&self) {
         let at = Timestamp::UNIX_EPOCH;
         let source = Ipv4Addr::LOCALHOST.into();
+        let tally = self.tallies.iter().next().expect("there is one worker");
         for (asker, spot) in &self.askers {
             let polled = Polled::once(at, None);
-            self.tally.record(asker, source, spot, black_box(&polled));
+            tally.record(asker, source, spot, black_box(&polled));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The fleet as this replica was asked by it: collected from the workers, kept over a restart.
 //!
 //! ```text
-//! agent worker ──► Tally ─┐ swapped each second, and before each look
+//! agent worker ──► Tally ─┐ swapped each second, when one is long, and before each look
 //! agent worker ──► Tally ─┴──► Table ──► Report ──► http: /api/v1/fleet, /metrics
 //!                               │           ▲ reports of the other replicas (Gatherer)
 //!                               └──────► file (data_dir/fleet), every 30 s and at the end
@@ -19,10 +19,10 @@ use tracing::warn;
 pub use self::file::FleetFile;
 pub use self::gather::{Forgot, Gathered, Gatherer, Others, SHARED_FOR};
 pub use self::keep::SAVE_EVERY;
-pub use self::tally::{Spot, TALLY_ROWS_MAX, Tally};
+pub use self::tally::{Spot, TALLY_ROWS_MAX, Tallies, Tally};
 pub use self::whole::{SHOWN_FOR, Whole, WholeNumbers};
 
-use self::tally::Count;
+use self::tally::{Count, ROOM_KEPT};
 use crate::clock;
 use crate::domain::fleet::{
     Identity, Judge, NODES_MAX, Polled, ROWS_MAX, Report, Summary, Table, Version, in_millis,
@@ -35,10 +35,12 @@ use crate::store::Store;
 /// How often the table is tended: silent rows are forgotten after a day, so it is in no hurry.
 const TEND_EVERY: Duration = Duration::from_mins(1);
 
-/// The most rows that become known in one collection: a whole site's within one or two, and a row
-/// that found no room polls again. More of them all the time are no fleet's, and each costs as much
-/// as several polls.
+/// The most rows that become known in [`NEW_ROWS_TIME`]: a whole site's within one or two, and a
+/// row that found no room polls again. More of them all the time are no fleet's, and each costs as
+/// much as several polls.
 const NEW_ROWS_MAX: usize = 4_096;
+/// See [`NEW_ROWS_MAX`].
+const NEW_ROWS_TIME: Duration = Duration::from_secs(1);
 
 /// Whose fleet it is.
 #[derive(Debug, Clone)]
@@ -56,7 +58,7 @@ pub struct Settings {
 pub struct Fleet {
     settings: Settings,
     store: Arc<Store>,
-    tallies: Vec<Arc<Tally>>,
+    tallies: Tallies,
     since: Timestamp,
     collected: Mutex<Collected>,
     /// How often the fleet could not be kept over a restart.
@@ -85,6 +87,9 @@ struct Collected {
     /// Names of addresses that stand for nodes.
     addresses: HashMap<IpAddr, Name>,
     tended: Timestamp,
+    /// How many rows may still become known in the time that began then.
+    new_left: usize,
+    new_since: Timestamp,
     /// Nodes whose shared name is in the log.
     named: BTreeSet<Name>,
 }
@@ -95,7 +100,7 @@ impl Fleet {
     pub fn new(
         settings: Settings,
         store: Arc<Store>,
-        tallies: Vec<Arc<Tally>>,
+        tallies: Tallies,
         before: Option<Report>,
     ) -> Self {
         let now = now();
@@ -107,6 +112,8 @@ impl Fleet {
             sum: HashMap::new(),
             addresses: HashMap::new(),
             tended: now,
+            new_left: NEW_ROWS_MAX,
+            new_since: now,
             named: BTreeSet::new(),
         };
         Self {
@@ -125,10 +132,23 @@ impl Fleet {
         &self.settings.prefix
     }
 
-    /// What this replica says of the fleet now. It copies each row: not for the agent's threads.
+    /// What this replica says of the fleet now. As long as somebody has it, nodes that poll are
+    /// copied: what is only written out is told.
     #[must_use]
     pub fn report(&self) -> Report {
+        self.report_of(&self.collect())
+    }
+
+    /// Has the report told, and takes in no more polls meanwhile: nothing is copied for it. Not for
+    /// a runtime's thread.
+    pub fn told<T>(&self, tell: impl FnOnce(&Report) -> T) -> T {
         let collected = self.collect();
+        // Gone before the lock.
+        let report = self.report_of(&collected);
+        tell(&report)
+    }
+
+    fn report_of(&self, collected: &Collected) -> Report {
         Report {
             replica: self.settings.replica.clone(),
             at: now(),
@@ -165,13 +185,20 @@ impl Fleet {
         collected.table.forget(node)
     }
 
+    /// Takes in what the workers have counted. It waits while a report is told: not for a runtime's
+    /// thread.
+    fn take_in(&self) {
+        drop(self.collect());
+    }
+
     /// Takes in what the workers have counted since the last time.
     fn collect(&self) -> MutexGuard<'_, Collected> {
         let locked = self.collected.lock();
         // A panic in here leaves counts behind, no broken promise.
         let mut collected = locked.unwrap_or_else(PoisonError::into_inner);
-        collected.take(&self.tallies);
-        collected.tend(now());
+        let now = now();
+        collected.take(&self.tallies, now);
+        collected.tend(now);
         collected
     }
 
@@ -198,11 +225,11 @@ impl Fleet {
 impl Collected {
     /// Adds up what all workers counted, then counts it: the time between two polls of a row is
     /// known only when all of them are.
-    fn take(&mut self, tallies: &[Arc<Tally>]) {
+    fn take(&mut self, tallies: &Tallies, now: Timestamp) {
         if self.addresses.len() > NODES_MAX {
             self.addresses.clear();
         }
-        for tally in tallies {
+        for tally in tallies.iter() {
             self.dropped += tally.take(&mut self.spare);
             for count in self.spare.drain(..) {
                 let named = |address| {
@@ -215,11 +242,16 @@ impl Collected {
                     .or_insert(count.polled);
             }
         }
-        let mut new_left = NEW_ROWS_MAX;
+        self.spare.shrink_to(ROOM_KEPT);
+        if now.duration_since(self.new_since).unsigned_abs() >= NEW_ROWS_TIME {
+            (self.new_left, self.new_since) = (NEW_ROWS_MAX, now);
+        }
         for (identity, polled) in self.sum.drain() {
             let polled = polled.in_millis();
-            self.table.record_among(&identity, &polled, &mut new_left);
+            let new_left = &mut self.new_left;
+            self.table.record_among(&identity, &polled, new_left);
         }
+        self.sum.shrink_to(ROOM_KEPT);
     }
 
     fn tend(&mut self, now: Timestamp) {

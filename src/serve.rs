@@ -387,7 +387,7 @@ fn fleet(
         prefix: config.prefix.clone(),
         poll_interval: config.poll_interval,
     };
-    let tallies = agent.tallies().to_vec();
+    let tallies = agent.tallies().clone();
     let fleet = Fleet::new(settings, Arc::clone(store), tallies, before);
     Ok((Arc::new(fleet), file))
 }

@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::domain::name::Name;
 use crate::domain::network::Networks;
-use crate::fleet::Tally;
+use crate::fleet::Tallies;
 use crate::metrics::WorkerCounters;
 use crate::progress::Progress;
 use crate::store::Store;
@@ -89,7 +89,7 @@ pub struct Agent {
     address: SocketAddr,
     settings: Settings,
     counters: Vec<Arc<WorkerCounters>>,
-    tallies: Vec<Arc<Tally>>,
+    tallies: Tallies,
 }
 
 /// What the workers share.
@@ -125,7 +125,7 @@ impl Agent {
             listeners.push(listener::bind(address)?);
         }
         let counters = listeners.iter().map(|_| Arc::default()).collect();
-        let tallies = listeners.iter().map(|_| Arc::default()).collect();
+        let tallies = Tallies::new(listeners.len());
         Ok(Self {
             listeners,
             adopted,
@@ -156,7 +156,7 @@ impl Agent {
 
     /// What each worker counts of its polls.
     #[must_use]
-    pub fn tallies(&self) -> &[Arc<Tally>] {
+    pub const fn tallies(&self) -> &Tallies {
         &self.tallies
     }
 
@@ -182,7 +182,7 @@ impl Agent {
             opening: self.settings.opening.min(OPENING_TIME_MAX),
             stop,
         });
-        let counts = self.counters.into_iter().zip(self.tallies);
+        let counts = self.counters.into_iter().zip(self.tallies.iter().cloned());
         let parts = self.listeners.into_iter().zip(counts).enumerate();
         parts
             .map(|(number, (listener, (counters, tally)))| {

@@ -57,7 +57,9 @@ impl KeptFile {
         if !file.metadata()?.is_file() {
             return Err(not_regular(&path));
         }
-        let mut bytes = Vec::new();
+        // Of a file that lies, only as much as it holds is read.
+        let length = file.metadata()?.len().min(self.bytes_max);
+        let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default() + 1);
         file.take(self.bytes_max + 1).read_to_end(&mut bytes)?;
         Ok(Some(bytes))
     }

@@ -90,7 +90,7 @@ impl Memory {
     pub fn to_bytes(&self, prefix: &Prefix) -> Vec<u8> {
         let wire = self.to_wire(prefix);
         let json = serde_json::to_string(&wire).expect("strings and numbers always serialise");
-        seal(HEAD, &(json + "\n"))
+        seal(HEAD, json + "\n")
     }
 
     /// Reads what was kept for a prefix.

@@ -21,6 +21,10 @@ pub struct FleetFile {
     prefix: Prefix,
 }
 
+/// A report as it is kept.
+#[derive(Debug)]
+pub struct Kept(Vec<u8>);
+
 impl FleetFile {
     /// The file in this folder, which is made if need be.
     ///
@@ -69,12 +73,18 @@ impl FleetFile {
         }
     }
 
+    /// A report as it is kept.
+    #[must_use]
+    pub fn kept(&self, report: &Report) -> Kept {
+        Kept(report.to_bytes(&self.prefix))
+    }
+
     /// Keeps a report, durably.
     ///
     /// # Errors
     /// When it cannot be written; what was kept before is untouched then.
-    pub fn save(&self, report: &Report) -> io::Result<()> {
-        self.file.write(&report.to_bytes(&self.prefix))
+    pub fn save(&self, kept: &Kept) -> io::Result<()> {
+        self.file.write(&kept.0)
     }
 }
 
@@ -111,7 +121,7 @@ mod tests {
         let file = file(&folder.path().join("new"), "gprd");
         assert_eq!(file.load().unwrap(), (None, None));
         for replica in ["a", "b"] {
-            file.save(&report(replica)).unwrap();
+            file.save(&file.kept(&report(replica))).unwrap();
             assert_eq!(file.load().unwrap(), (Some(report(replica)), None));
         }
     }
@@ -119,7 +129,8 @@ mod tests {
     #[test]
     fn a_torn_or_foreign_file_is_set_aside_and_named() {
         let folder = tempfile::tempdir().unwrap();
-        file(folder.path(), "gprd").save(&report("a")).unwrap();
+        let gprd = file(folder.path(), "gprd");
+        gprd.save(&gprd.kept(&report("a"))).unwrap();
         let bytes = fs::read(folder.path().join(FILE)).unwrap();
         for (bytes, environment, text) in [
             (&bytes[..bytes.len() / 2], "gprd", "torn"),

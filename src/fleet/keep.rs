@@ -1,5 +1,6 @@
 //! Collects and keeps, off the answering path.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use super::{Fleet, FleetFile};
 /// How often the fleet is kept. 3,000 rows are 150 kB; what an unorderly end loses are the last
 /// polls of rows that go on polling.
 pub const SAVE_EVERY: Duration = Duration::from_secs(30);
-/// How often the workers' counts are collected: it bounds what they have to hold.
+/// How often the workers' counts are collected at least.
 const COLLECT_EVERY: Duration = Duration::from_secs(1);
 /// How long the disk may take at the end.
 const LAST_SAVE_TIME_MAX: Duration = Duration::from_secs(2);
@@ -30,7 +31,7 @@ struct Keeper {
 }
 
 impl Fleet {
-    /// Collects each second, and keeps the fleet in the file, until `stop` and once more then. Polls
+    /// Collects each second and when a worker calls, and keeps the fleet in the file, until `stop` and once more then. Polls
     /// of the moments after that are not in it.
     pub async fn run(self: Arc<Self>, file: Option<FleetFile>, stop: CancellationToken) {
         let mut keeper = Keeper {
@@ -47,6 +48,7 @@ impl Fleet {
                 biased;
                 () = stop.cancelled() => break,
                 _ = ticks.tick() => keeper.tick().await,
+                () = keeper.fleet.tallies.full() => keeper.aside(Fleet::take_in).await,
             }
         }
         if timeout(LAST_SAVE_TIME_MAX, keeper.save()).await.is_err() {
@@ -57,12 +59,22 @@ impl Fleet {
 
 impl Keeper {
     async fn tick(&mut self) {
-        self.fleet.log_shared_names();
+        self.aside(Fleet::log_shared_names).await;
         if self.writing.as_ref().is_some_and(JoinHandle::is_finished) {
             self.finish().await;
         }
         if self.begun.elapsed() >= SAVE_EVERY && self.writing.is_none() {
             self.begin();
+        }
+    }
+
+    /// Waits for its end, on no thread of the runtime.
+    async fn aside(&self, work: fn(&Fleet)) {
+        let fleet = Arc::clone(&self.fleet);
+        if let Err(error) = spawn_blocking(move || work(&fleet)).await
+            && let Ok(panic) = error.try_into_panic()
+        {
+            resume_unwind(panic);
         }
     }
 
@@ -80,8 +92,8 @@ impl Keeper {
         self.begun = Instant::now();
         let fleet = Arc::clone(&self.fleet);
         let write = move || {
-            let report = fleet.report();
-            file.save(&report).map_err(|error| error.to_string())
+            let kept = fleet.told(|report| file.kept(report));
+            file.save(&kept).map_err(|error| error.to_string())
         };
         self.writing = Some(spawn_blocking(write));
     }

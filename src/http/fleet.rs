@@ -79,7 +79,8 @@ pub(super) async fn view(State(pages): State<Pages>, Query(query): Query<FleetQu
                         replica, in JSON\n";
             return (StatusCode::BAD_REQUEST, text).into_response();
         }
-        let report = move || pages.fleet.report().to_json(pages.fleet.prefix());
+        let prefix = pages.fleet.prefix().clone();
+        let report = move || pages.fleet.told(|report| report.to_json(&prefix));
         return written(Output::Json, aside(&VIEWS, report).await);
     }
     // Without a permit: replicas that ask each other would wait for each other.

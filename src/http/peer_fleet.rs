@@ -48,7 +48,9 @@ pub(super) async fn report(
     let statement = move || {
         let statement = Statement {
             from: (*pages.identity).clone(),
-            says: pages.fleet.report().to_json(pages.fleet.prefix()),
+            says: pages
+                .fleet
+                .told(|report| report.to_json(pages.fleet.prefix())),
         };
         statement.to_json()
     };

@@ -32,6 +32,11 @@ use crate::domain::sentinel::Generation;
 
 /// The version of this form.
 const VERSION: u64 = 2;
+/// The room that a report is written into, in bytes: what is not used of it is never touched. A text
+/// that grows by doubling leaves holes of its size behind, and an allocation above 32 MiB is one that
+/// the allocator gives back as soon as it is free (glibc's `M_MMAP_THRESHOLD`, which rises with what
+/// is freed, but never above that).
+const JSON_ROOM: usize = 33 * 1024 * 1024;
 /// What a kept report begins with.
 const HEAD: &str = "tidegate-fleet 2";
 
@@ -151,7 +156,9 @@ impl Report {
             versions: written(&lists.versions, |version| (*version).into()),
             nodes,
         };
-        serde_json::to_string(&wire).expect("strings and numbers always serialise")
+        let mut json = Vec::with_capacity(JSON_ROOM);
+        serde_json::to_writer(&mut json, &wire).expect("strings and numbers always serialise");
+        String::from_utf8(json).expect("JSON is text")
     }
 
     /// Reads the JSON text of a replica of the same environment.
@@ -180,7 +187,7 @@ impl Report {
     /// The bytes to keep over a restart.
     #[must_use]
     pub fn to_bytes(&self, prefix: &Prefix) -> Vec<u8> {
-        seal(HEAD, &(self.to_json(prefix) + "\n"))
+        seal(HEAD, self.to_json(prefix) + "\n")
     }
 
     /// Reads what was kept.

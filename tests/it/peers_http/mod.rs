@@ -22,7 +22,7 @@ use tidegate::domain::name::Name;
 use tidegate::domain::request::Request;
 use tidegate::domain::token::Token;
 use tidegate::domain::word::Identity;
-use tidegate::fleet::{Fleet, Gatherer, Settings, Whole};
+use tidegate::fleet::{Fleet, Gatherer, Settings, Tallies, Whole};
 use tidegate::http::{self, Pages};
 use tidegate::metrics::{Metrics, PeerCounters, Shown};
 use tidegate::peers::{Ask as _, FleetAsk, HttpAsk, Peer};
@@ -65,7 +65,7 @@ impl Replica {
             poll_interval: Duration::from_secs(2),
         };
         let known = Some(known_fleet(&identity));
-        let fleet = Fleet::new(settings, Arc::clone(&store), Vec::new(), known);
+        let fleet = Fleet::new(settings, Arc::clone(&store), Tallies::new(0), known);
         let fleet = Arc::new(fleet);
         let counters = Arc::new(PeerCounters::new(others));
         let (token, stopping) = (Arc::default(), CancellationToken::new());
