@@ -169,8 +169,9 @@ impl Late {
         self.take(at, Read::Part, 0)
     }
 
-    /// The next whose silence is over at `now`.
-    pub(super) fn silent(&mut self, buffer: &mut Buffer, now: Moment) -> Option<Ended> {
+    /// The next whose silence is over at `now`. Who has not said a byte yet is waited for up to
+    /// [`REQUEST_TIME_MAX`] if there is `room` for that.
+    pub(super) fn silent(&mut self, buffer: &mut Buffer, now: Moment, room: bool) -> Option<Ended> {
         while let Some(silent) = self.silences.front().copied()
             && silent.end <= now
         {
@@ -181,7 +182,12 @@ impl Late {
             if waiting.since != silent.since {
                 continue;
             }
-            let end = Moment(waiting.heard.0 + SILENCE);
+            let mute = waiting.part.is_none();
+            let end = if room && mute && silent.end < Moment(waiting.since.0 + REQUEST_TIME_MAX) {
+                Moment(silent.end.0 + SILENCE)
+            } else {
+                Moment(waiting.heard.0 + SILENCE)
+            };
             if now < end {
                 self.silences.push_back(Silent { end, ..silent });
                 continue;
@@ -274,8 +280,12 @@ mod tests {
     }
 
     fn silent(late: &mut Late, now: u64) -> Option<String> {
+        silent_if(late, now, false)
+    }
+
+    fn silent_if(late: &mut Late, now: u64, room: bool) -> Option<String> {
         let mut buffer: Buffer = [0; REQUEST_BYTES_MAX + 1];
-        let ended = late.silent(&mut buffer, at(now))?;
+        let ended = late.silent(&mut buffer, at(now), room)?;
         Some(String::from_utf8_lossy(&buffer[..ended.length]).into_owned())
     }
 
@@ -306,6 +316,37 @@ mod tests {
         assert_eq!(silent(&mut late, 198), None);
         assert_eq!(silent(&mut late, 199).as_deref(), Some("web/cny"));
         assert_eq!(late.len(), 0);
+    }
+
+    #[test]
+    fn the_first_byte_is_waited_for_a_second_while_there_is_room() {
+        let mut late = Late::new().unwrap();
+        let (mut peer, socket) = pair();
+        let (_mute, other) = pair();
+        late.add(socket, HERE, b"", at(0)).unwrap();
+        late.add(other, HERE, b"", at(30)).unwrap();
+        for now in (0..1_000).step_by(10) {
+            assert_eq!(silent_if(&mut late, now, true), None, "{now}");
+        }
+        peer.write_all(b"web/cny").unwrap();
+        assert_eq!(over(&mut late, 995), []);
+        // From here on it is a request like others.
+        assert_eq!(silent_if(&mut late, 1_029, true), None);
+        assert_eq!(silent_if(&mut late, 1_030, true).as_deref(), Some(""));
+        assert_eq!(silent_if(&mut late, 1_094, true), None);
+        let line = silent_if(&mut late, 1_100, true);
+        assert_eq!(line.as_deref(), Some("web/cny"));
+        assert_eq!(late.len(), 0);
+    }
+
+    #[test]
+    fn without_room_who_says_nothing_is_not_waited_for_longer_than_others() {
+        let mut late = Late::new().unwrap();
+        let (_mute, socket) = pair();
+        late.add(socket, HERE, b"", at(0)).unwrap();
+        assert_eq!(silent_if(&mut late, 100, true), None);
+        assert_eq!(silent_if(&mut late, 199, false), None);
+        assert_eq!(silent_if(&mut late, 200, false).as_deref(), Some(""));
     }
 
     #[test]

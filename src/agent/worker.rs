@@ -81,6 +81,13 @@ enum Turn {
     Pause,
 }
 
+/// Whether somebody who has not said a byte is waited for longer than others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    WithTheMute,
+    None,
+}
+
 /// Starts the thread.
 pub(super) fn start(number: usize, parts: Parts) -> io::Result<JoinHandle<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -122,7 +129,7 @@ async fn run(parts: Parts) -> io::Result<()> {
             () = &mut stopped => break,
             _ = beats.tick() => parts.beat.now(),
             _ = ticks.tick(), if waits => {
-                worker.tick();
+                worker.tick(Patience::WithTheMute);
                 paused = false;
             }
             ready = lines.readable() => end_turn(ready?, worker.read_late()).await,
@@ -142,7 +149,7 @@ async fn run(parts: Parts) -> io::Result<()> {
     while worker.open() > 0 && clock::moment() < end {
         tokio::select! {
             biased;
-            _ = ticks.tick() => worker.tick(),
+            _ = ticks.tick() => worker.tick(Patience::None),
             ready = lines.readable() => end_turn(ready?, worker.read_late()).await,
         }
     }
@@ -281,10 +288,11 @@ impl Worker {
     }
 
     /// Answers those who say no more.
-    fn tick(&mut self) {
+    fn tick(&mut self, patience: Patience) {
         let round = self.desk.round();
         let now = clock::moment();
-        while let Some(ended) = self.late.silent(&mut self.buffer, now) {
+        let room = patience == Patience::WithTheMute && self.places.are_half_free();
+        while let Some(ended) = self.late.silent(&mut self.buffer, now, room) {
             self.reply(ended, &round);
         }
         self.end_round(clock::moment());

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use super::{UNKNOWN_REQUEST, check_answer, service};
+use super::{UNKNOWN_REQUEST, check_answer, service, service_with};
 use crate::harness::tidegate::Tidegate;
 use crate::harness::wait::let_pass;
 
@@ -59,14 +59,41 @@ fn a_request_with_its_line_end_is_answered_at_once() {
 }
 
 #[test]
-fn a_peer_that_says_nothing_is_told_so_after_100_ms() {
+fn a_peer_that_says_nothing_is_told_so_after_a_second() {
     let (_state, tidegate) = service();
     let begin = Instant::now();
     let answer = tidegate.ask("");
     let span = begin.elapsed();
     check_answer("nothing", &answer, UNKNOWN_REQUEST);
-    assert!(span >= Duration::from_millis(100), "{span:?}");
-    assert!(span < Duration::from_millis(400), "{span:?}");
+    assert!(span >= Duration::from_secs(1), "{span:?}");
+    assert!(span < Duration::from_millis(1_500), "{span:?}");
+}
+
+#[test]
+fn a_line_that_comes_late_is_answered() {
+    let (_state, tidegate) = service();
+    let mut stream = tidegate.connect();
+    let_pass(Duration::from_millis(600));
+    stream
+        .write_all(b"web/cny canary\n")
+        .expect("the connection is held for a second");
+    let mut answer = [0; 64];
+    let length = std::io::Read::read(&mut stream, &mut answer).expect("there is an answer");
+    check_answer("a late line", &answer[..length], "up drain");
+}
+
+#[test]
+fn while_more_than_half_of_the_places_are_taken_who_says_nothing_is_told_so_after_100_ms() {
+    let (_state, tidegate) = service_with(&["--agent-connections-max", "4"]);
+    let begin = Instant::now();
+    let mute: Vec<_> = (0..3).map(|_| tidegate.connect()).collect();
+    for mut stream in mute {
+        let mut answer = [0; 64];
+        let length = std::io::Read::read(&mut stream, &mut answer).expect("there is an answer");
+        check_answer("nothing", &answer[..length], UNKNOWN_REQUEST);
+    }
+    let span = begin.elapsed();
+    assert!(span < Duration::from_millis(600), "{span:?}");
 }
 
 #[test]
