@@ -10,6 +10,7 @@ use std::mem::MaybeUninit;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
+use std::time::Duration;
 
 use rustix::event::{Timespec, epoll};
 
@@ -29,7 +30,9 @@ pub(super) struct Late {
     epoll: Rc<OwnedFd>,
     entries: Vec<Option<Waiting>>,
     free: Vec<u32>,
-    /// Each entry once, by when its silence ends at the latest word of it that was looked at.
+    /// Those that have not said a byte, the oldest first; some of them are over, or have spoken.
+    mute: VecDeque<Mute>,
+    /// The others, each once, by when its silence ends at the latest word of it that was looked at.
     silences: VecDeque<Silent>,
     len: usize,
 }
@@ -62,9 +65,15 @@ struct Part {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Silent {
+struct Mute {
     at: u32,
     /// Tells it from an earlier connection in the same place.
+    since: Moment,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Silent {
+    at: u32,
     since: Moment,
     end: Moment,
 }
@@ -75,6 +84,7 @@ impl Late {
             epoll: Rc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?),
             entries: Vec::new(),
             free: Vec::new(),
+            mute: VecDeque::new(),
             silences: VecDeque::new(),
             len: 0,
         })
@@ -121,9 +131,12 @@ impl Late {
             self.entries.push(Some(waiting));
         }
         self.len += 1;
-        let end = Moment(now.0 + SILENCE);
         let since = now;
-        self.silences.push_back(Silent { at, since, end });
+        if part.is_empty() {
+            self.mute.push_back(Mute { at, since });
+        } else {
+            self.await_silence(at, since, now);
+        }
         Ok(())
     }
 
@@ -145,33 +158,38 @@ impl Late {
     /// Reads what came on one; gives it back when its request is over.
     pub(super) fn read(&mut self, at: u32, buffer: &mut Buffer, now: Moment) -> Option<Ended> {
         let waiting = self.entries.get_mut(at as usize)?.as_mut()?;
-        let begin = Part::put(waiting.part.as_deref(), buffer);
-        let mut length = begin;
-        // Readiness is told once: up to the last byte that is there.
-        loop {
-            let (how, all) = read(&waiting.socket, buffer, length);
-            if how != Read::Part {
-                return self.take(at, how, all);
-            }
-            if all == length {
-                break;
-            }
-            length = all;
+        let begin = waiting.length();
+        let (how, length) = waiting.read(buffer);
+        if how != Read::Part {
+            return self.take(at, how, length);
         }
+        let since = waiting.since;
         if length > begin {
             waiting.heard = now;
             waiting.part = Part::of(&buffer[..length]);
+            if begin == 0 {
+                self.await_silence(at, since, now);
+            }
         }
-        if now.since(waiting.since) < REQUEST_TIME_MAX {
+        if now.since(since) < REQUEST_TIME_MAX {
             return None;
         }
         // Bytes keep dripping in: nobody knows what is still to come, so nothing is read.
         self.take(at, Read::Part, 0)
     }
 
-    /// The next whose silence is over at `now`. Who has not said a byte yet is waited for up to
-    /// [`REQUEST_TIME_MAX`] if there is `room` for that.
-    pub(super) fn silent(&mut self, buffer: &mut Buffer, now: Moment, room: bool) -> Option<Ended> {
+    fn await_silence(&mut self, at: u32, since: Moment, now: Moment) {
+        let end = Moment(now.0 + SILENCE);
+        self.silences.push_back(Silent { at, since, end });
+    }
+
+    /// The next whose silence is over at `now`. The first byte is waited for as long as `patience`.
+    pub(super) fn silent(
+        &mut self,
+        buffer: &mut Buffer,
+        now: Moment,
+        patience: Duration,
+    ) -> Option<Ended> {
         while let Some(silent) = self.silences.front().copied()
             && silent.end <= now
         {
@@ -182,20 +200,43 @@ impl Late {
             if waiting.since != silent.since {
                 continue;
             }
-            let mute = waiting.part.is_none();
-            let end = if room && mute && silent.end < Moment(waiting.since.0 + REQUEST_TIME_MAX) {
-                Moment(silent.end.0 + SILENCE)
-            } else {
-                Moment(waiting.heard.0 + SILENCE)
-            };
+            let end = Moment(waiting.heard.0 + SILENCE);
             if now < end {
                 self.silences.push_back(Silent { end, ..silent });
                 continue;
             }
-            let length = Part::put(waiting.part.as_deref(), buffer);
-            return self.take(silent.at, Read::Part, length);
+            return self.end(silent.at, buffer);
+        }
+        self.mute(buffer, now, patience)
+    }
+
+    /// The one that has not said a byte for longest, and for at least so long.
+    pub(super) fn mute(
+        &mut self,
+        buffer: &mut Buffer,
+        now: Moment,
+        patience: Duration,
+    ) -> Option<Ended> {
+        while let Some(mute) = self.mute.front().copied() {
+            let waiting = self.entries[mute.at as usize].as_ref();
+            let is_mute = waiting
+                .is_some_and(|waiting| waiting.since == mute.since && waiting.part.is_none());
+            if is_mute && now.since(mute.since) < patience {
+                return None;
+            }
+            self.mute.pop_front();
+            if is_mute {
+                return self.end(mute.at, buffer);
+            }
         }
         None
+    }
+
+    /// What came in the last moment is looked at: this thread may have stood still as well.
+    fn end(&mut self, at: u32, buffer: &mut Buffer) -> Option<Ended> {
+        let waiting = self.entries[at as usize].as_ref()?;
+        let (how, length) = waiting.read(buffer);
+        self.take(at, how, length)
     }
 
     fn take(&mut self, at: u32, read: Read, length: usize) -> Option<Ended> {
@@ -207,6 +248,7 @@ impl Late {
         if self.len == 0 && self.entries.capacity() > ROOM_KEPT {
             self.entries = Vec::new();
             self.free = Vec::new();
+            self.mute = VecDeque::new();
             self.silences = VecDeque::new();
         }
         Some(Ended {
@@ -215,6 +257,25 @@ impl Late {
             read,
             length,
         })
+    }
+}
+
+impl Waiting {
+    fn length(&self) -> usize {
+        self.part.as_ref().map_or(0, |part| part.length)
+    }
+
+    /// Puts into the buffer what came so far, and what is there to read; gives the length of all.
+    fn read(&self, buffer: &mut Buffer) -> (Read, usize) {
+        let mut length = Part::put(self.part.as_deref(), buffer);
+        // Readiness is told once: up to the last byte that is there.
+        loop {
+            let (how, all) = read(&self.socket, buffer, length);
+            if how != Read::Part || all == length {
+                return (how, all);
+            }
+            length = all;
+        }
     }
 }
 
@@ -280,12 +341,8 @@ mod tests {
     }
 
     fn silent(late: &mut Late, now: u64) -> Option<String> {
-        silent_if(late, now, false)
-    }
-
-    fn silent_if(late: &mut Late, now: u64, room: bool) -> Option<String> {
         let mut buffer: Buffer = [0; REQUEST_BYTES_MAX + 1];
-        let ended = late.silent(&mut buffer, at(now), room)?;
+        let ended = late.silent(&mut buffer, at(now), REQUEST_TIME_MAX)?;
         Some(String::from_utf8_lossy(&buffer[..ended.length]).into_owned())
     }
 
@@ -308,9 +365,9 @@ mod tests {
     fn a_silence_of_100_ms_after_the_last_byte_ends_a_request() {
         let mut late = Late::new().unwrap();
         let (mut peer, socket) = pair();
-        late.add(socket, HERE, b"", at(0)).unwrap();
+        late.add(socket, HERE, b"web", at(0)).unwrap();
         assert_eq!(silent(&mut late, 99), None);
-        peer.write_all(b"web/cny").unwrap();
+        peer.write_all(b"/cny").unwrap();
         assert_eq!(over(&mut late, 99), []);
         assert_eq!(silent(&mut late, 100), None);
         assert_eq!(silent(&mut late, 198), None);
@@ -319,34 +376,59 @@ mod tests {
     }
 
     #[test]
-    fn the_first_byte_is_waited_for_a_second_while_there_is_room() {
+    fn the_first_byte_is_waited_for_a_second_and_the_rest_as_ever() {
         let mut late = Late::new().unwrap();
         let (mut peer, socket) = pair();
         let (_mute, other) = pair();
         late.add(socket, HERE, b"", at(0)).unwrap();
         late.add(other, HERE, b"", at(30)).unwrap();
         for now in (0..1_000).step_by(10) {
-            assert_eq!(silent_if(&mut late, now, true), None, "{now}");
+            assert_eq!(silent(&mut late, now), None, "{now}");
         }
         peer.write_all(b"web/cny").unwrap();
         assert_eq!(over(&mut late, 995), []);
-        // From here on it is a request like others.
-        assert_eq!(silent_if(&mut late, 1_029, true), None);
-        assert_eq!(silent_if(&mut late, 1_030, true).as_deref(), Some(""));
-        assert_eq!(silent_if(&mut late, 1_094, true), None);
-        let line = silent_if(&mut late, 1_100, true);
-        assert_eq!(line.as_deref(), Some("web/cny"));
+        assert_eq!(silent(&mut late, 1_029), None);
+        assert_eq!(silent(&mut late, 1_030).as_deref(), Some(""));
+        assert_eq!(silent(&mut late, 1_094), None);
+        assert_eq!(silent(&mut late, 1_095).as_deref(), Some("web/cny"));
         assert_eq!(late.len(), 0);
     }
 
     #[test]
-    fn without_room_who_says_nothing_is_not_waited_for_longer_than_others() {
+    fn who_has_been_mute_for_longest_makes_room_after_100_ms() {
         let mut late = Late::new().unwrap();
-        let (_mute, socket) = pair();
+        let (mut spoke, socket) = pair();
         late.add(socket, HERE, b"", at(0)).unwrap();
-        assert_eq!(silent_if(&mut late, 100, true), None);
-        assert_eq!(silent_if(&mut late, 199, false), None);
-        assert_eq!(silent_if(&mut late, 200, false).as_deref(), Some(""));
+        spoke.write_all(b"web/cny").unwrap();
+        assert_eq!(over(&mut late, 1), []);
+        let (gone, socket) = pair();
+        late.add(socket, HERE, b"", at(2)).unwrap();
+        drop(gone);
+        assert_eq!(over(&mut late, 3), [(Read::Gone, String::new())]);
+        let (_mute, socket) = pair();
+        // In the place of the one that is gone.
+        late.add(socket, HERE, b"", at(50)).unwrap();
+        let mut buffer: Buffer = [0; REQUEST_BYTES_MAX + 1];
+        let mut room = |late: &mut Late, now| late.mute(&mut buffer, at(now), SILENCE).is_some();
+        assert!(!room(&mut late, 149));
+        assert!(room(&mut late, 150));
+        assert!(!room(&mut late, 5_000));
+        assert_eq!(late.len(), 1);
+    }
+
+    #[test]
+    fn what_came_in_the_last_moment_is_read() {
+        let mut late = Late::new().unwrap();
+        for part in ["", "web/"] {
+            let (mut peer, socket) = pair();
+            late.add(socket, HERE, part.as_bytes(), at(0)).unwrap();
+            peer.write_all(b"cny\n").unwrap();
+            let mut buffer: Buffer = [0; REQUEST_BYTES_MAX + 1];
+            let ended = late.silent(&mut buffer, at(2_000), SILENCE).unwrap();
+            let line = format!("{part}cny\n");
+            assert_eq!(ended.read, Read::Whole);
+            assert_eq!(&buffer[..ended.length], line.as_bytes());
+        }
     }
 
     #[test]
@@ -385,7 +467,7 @@ mod tests {
     #[test]
     fn an_idle_connection_takes_little_and_room_is_given_back() {
         // A table that grows by doubling has up to twice the room that it needs.
-        let each = size_of::<Option<Waiting>>() + size_of::<Silent>() + size_of::<u32>();
+        let each = size_of::<Option<Waiting>>() + size_of::<Mute>() + size_of::<u32>();
         assert!(2 * each <= 256, "{each}");
         let mut late = Late::new().unwrap();
         let mut peers = Vec::new();
@@ -394,7 +476,7 @@ mod tests {
             late.add(socket, HERE, b"", at(0)).unwrap();
             peers.push(peer);
         }
-        while silent(&mut late, 100).is_some() {}
+        while silent(&mut late, 1_000).is_some() {}
         assert_eq!((late.len(), late.entries.capacity()), (0, 0));
     }
 }

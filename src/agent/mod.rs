@@ -37,9 +37,9 @@ use crate::progress::Progress;
 use crate::store::Store;
 
 /// How long a request may be silent before it counts as ended. A string that was set at run time
-/// cannot hold a newline. The first byte is waited for longer, [`REQUEST_TIME_MAX`], while at most
-/// half of the connections that may be open are: in a herd, after a lost packet, or on a machine that
-/// stood still, a node's line comes late, and `unknown-request` would leave its server as it is.
+/// cannot hold a newline. The first byte is waited for longer, [`REQUEST_TIME_MAX`], unless the place
+/// is wanted: in a herd, after a lost packet, or on a machine that stood still, a node's line comes
+/// late, and `unknown-request` would leave its server as it is.
 pub const SILENCE: Duration = Duration::from_millis(100);
 /// How long a request may take in all: HAProxy sends its line in one segment.
 pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(1);

@@ -38,12 +38,6 @@ impl Places {
         true
     }
 
-    /// Whether at most half of all places are taken.
-    pub(super) fn are_half_free(&self) -> bool {
-        let taken = self.shared.connections.load(Ordering::Relaxed);
-        taken <= self.shared.connections_max / 2
-    }
-
     /// Gives back what more than `open` places are held.
     pub(super) fn settle(&mut self, open: usize) {
         let left = self.held.saturating_sub(open);

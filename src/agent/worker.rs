@@ -24,7 +24,7 @@ use super::listener::{Accepted, accept};
 use super::opening::may_answer;
 use super::places::Places;
 use super::socket::{Buffer, Read, read, write};
-use super::{Close, FINISH_TIME_MAX, Shared};
+use super::{Close, FINISH_TIME_MAX, REQUEST_TIME_MAX, SILENCE, Shared};
 use crate::clock;
 use crate::domain::authority::Moment;
 use crate::domain::network::Networks;
@@ -81,13 +81,6 @@ enum Turn {
     Pause,
 }
 
-/// Whether somebody who has not said a byte is waited for longer than others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Patience {
-    WithTheMute,
-    None,
-}
-
 /// Starts the thread.
 pub(super) fn start(number: usize, parts: Parts) -> io::Result<JoinHandle<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -129,7 +122,7 @@ async fn run(parts: Parts) -> io::Result<()> {
             () = &mut stopped => break,
             _ = beats.tick() => parts.beat.now(),
             _ = ticks.tick(), if waits => {
-                worker.tick(Patience::WithTheMute);
+                worker.tick(REQUEST_TIME_MAX);
                 paused = false;
             }
             ready = lines.readable() => end_turn(ready?, worker.read_late()).await,
@@ -149,7 +142,7 @@ async fn run(parts: Parts) -> io::Result<()> {
     while worker.open() > 0 && clock::moment() < end {
         tokio::select! {
             biased;
-            _ = ticks.tick() => worker.tick(Patience::None),
+            _ = ticks.tick() => worker.tick(SILENCE),
             ready = lines.readable() => end_turn(ready?, worker.read_late()).await,
         }
     }
@@ -222,7 +215,7 @@ impl Worker {
                 Accepted::Failed(error) => {
                     self.desk.accept_failed();
                     tracing::debug!(%error, "accept");
-                    if !self.make_room() {
+                    if !self.make_room(&round) {
                         turn = Turn::Pause;
                         break;
                     }
@@ -238,8 +231,7 @@ impl Worker {
         if !self.allow.admit(source) {
             return self.desk.silent(Silence::NotAllowed);
         }
-        // Who has his answer makes room for who has none.
-        if !self.places.take(self.open()) && !self.take_place_of_the_oldest() {
+        if !self.places.take(self.open()) && !self.take_place_of_another(round) {
             return self.desk.silent(Silence::OverLimit);
         }
         let (read, length) = read(&socket, &mut self.buffer, 0);
@@ -259,15 +251,28 @@ impl Worker {
         }
     }
 
-    fn take_place_of_the_oldest(&mut self) -> bool {
-        self.closing.close_oldest() && self.places.take(self.open())
+    fn take_place_of_another(&mut self, round: &Round) -> bool {
+        self.let_one_go(round) && self.places.take(self.open())
     }
 
-    fn make_room(&mut self) -> bool {
+    fn make_room(&mut self, round: &Round) -> bool {
         (0..ROOM_MADE)
-            .take_while(|_| self.closing.close_oldest())
+            .take_while(|_| self.let_one_go(round))
             .count()
             > 0
+    }
+
+    /// Who has his answer makes room for who has none, and then who has not said a byte.
+    fn let_one_go(&mut self, round: &Round) -> bool {
+        if self.closing.close_oldest() {
+            return true;
+        }
+        let Some(mute) = self.late.mute(&mut self.buffer, clock::moment(), SILENCE) else {
+            return false;
+        };
+        self.reply(mute, round);
+        self.closing.close_oldest();
+        true
     }
 
     /// Reads what came on connections whose line was late.
@@ -287,12 +292,11 @@ impl Worker {
         }
     }
 
-    /// Answers those who say no more.
-    fn tick(&mut self, patience: Patience) {
+    /// Answers those who say no more, or have not said anything for so long.
+    fn tick(&mut self, patience: Duration) {
         let round = self.desk.round();
         let now = clock::moment();
-        let room = patience == Patience::WithTheMute && self.places.are_half_free();
-        while let Some(ended) = self.late.silent(&mut self.buffer, now, room) {
+        while let Some(ended) = self.late.silent(&mut self.buffer, now, patience) {
             self.reply(ended, &round);
         }
         self.end_round(clock::moment());

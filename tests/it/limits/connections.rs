@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
 use crate::harness::dial::raise_descriptor_limit;
 use crate::harness::state_folder::StateFolder;
@@ -74,6 +75,39 @@ fn who_has_his_answer_makes_room_for_who_has_none() {
     assert_eq!(tidegate.count(OVER_LIMIT), before);
 }
 
+/// Who asks finds a place, though all are taken by connections that say nothing, within the 100 ms
+/// that those have for themselves.
+#[test]
+fn who_says_nothing_makes_room_after_100_ms() {
+    let state = StateFolder::new();
+    state.put("canary-state", "drain");
+    let limits = ["--agent-connections-max", "3", "--agent-workers", "1"];
+    let kv = state.kv();
+    let tidegate = Tidegate::start(&[&["--kv", &kv], &limits[..]].concat());
+    let begin = Instant::now();
+    let mut mute: Vec<_> = (0..3).map(|_| tidegate.connect()).collect();
+    let taken = || {
+        check(tidegate.count(OPEN) == 3, || {
+            "not all are accepted".to_owned()
+        })
+    };
+    eventually("all places are taken", PATIENCE, taken);
+    eventually("somebody who asks is answered", PATIENCE, || {
+        let mut asks = tidegate.connect();
+        asks.write_all(LINE).map_err(|error| error.to_string())?;
+        let answered = fate(&mut asks) == Fate::Answered;
+        check(answered, || "closed".to_owned())
+    });
+    let span = begin.elapsed();
+    assert!(span >= Duration::from_millis(100), "{span:?}");
+    // The longest silent one was told so; the others are waited for.
+    assert_eq!(fate(&mut mute[0]), Fate::UnknownRequest);
+    for asks in &mut mute[1..] {
+        asks.write_all(LINE).expect("it is open");
+        assert_eq!(fate(asks), Fate::Answered);
+    }
+}
+
 /// So many connections that have begun to ask.
 fn fill(tidegate: &Tidegate, count: usize) -> Vec<TcpStream> {
     let one = |_| {
@@ -109,6 +143,7 @@ fn await_grown(tidegate: &Tidegate, series: &str, before: f64, by: usize) {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Fate {
     Answered,
+    UnknownRequest,
     ClosedWithoutAByte,
     Other(String),
 }
@@ -117,6 +152,7 @@ fn fate(stream: &mut TcpStream) -> Fate {
     let mut answer = [0; 8];
     match stream.read_exact(&mut answer) {
         Ok(()) if &answer == b"up drain" => Fate::Answered,
+        Ok(()) if &answer == b"unknown-" => Fate::UnknownRequest,
         Err(error) if error.kind() == ErrorKind::ConnectionReset => Fate::ClosedWithoutAByte,
         Err(error) if error.kind() == ErrorKind::UnexpectedEof && answer == [0; 8] => {
             Fate::ClosedWithoutAByte

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use super::{UNKNOWN_REQUEST, check_answer, service, service_with};
+use super::{UNKNOWN_REQUEST, check_answer, service};
 use crate::harness::tidegate::Tidegate;
 use crate::harness::wait::let_pass;
 
@@ -80,20 +80,6 @@ fn a_line_that_comes_late_is_answered() {
     let mut answer = [0; 64];
     let length = std::io::Read::read(&mut stream, &mut answer).expect("there is an answer");
     check_answer("a late line", &answer[..length], "up drain");
-}
-
-#[test]
-fn while_more_than_half_of_the_places_are_taken_who_says_nothing_is_told_so_after_100_ms() {
-    let (_state, tidegate) = service_with(&["--agent-connections-max", "4"]);
-    let begin = Instant::now();
-    let mute: Vec<_> = (0..3).map(|_| tidegate.connect()).collect();
-    for mut stream in mute {
-        let mut answer = [0; 64];
-        let length = std::io::Read::read(&mut stream, &mut answer).expect("there is an answer");
-        check_answer("nothing", &answer[..length], UNKNOWN_REQUEST);
-    }
-    let span = begin.elapsed();
-    assert!(span < Duration::from_millis(600), "{span:?}");
 }
 
 #[test]

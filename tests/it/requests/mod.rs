@@ -18,13 +18,8 @@ const UNKNOWN_REQUEST: &str = "unknown-request";
 
 /// A service in whose state each kind of key stands once.
 fn service() -> (StateFolder, Tidegate) {
-    service_with(&[])
-}
-
-fn service_with(more: &[&str]) -> (StateFolder, Tidegate) {
     let state = state();
-    let kv = state.kv();
-    let tidegate = Tidegate::start(&[&["--kv", &kv], more].concat());
+    let tidegate = Tidegate::start(&["--kv", &state.kv()]);
     (state, tidegate)
 }
 
