@@ -2,10 +2,12 @@
 //! programs: Consul or a folder, the service, and polls as HAProxy sends them.
 //!
 //! Prints a table. Of three replicas over three Consul servers it shows the first new answer, and
-//! when all three give it. `TIDEGATE_WAKE_WRITES` sets the writes per line (200 unless set).
+//! when all three give it, beside three readers that read as replicas do and look at nothing: what
+//! the store itself takes. `TIDEGATE_WAKE_WRITES` sets the writes per line (200 unless set).
 
 #![allow(clippy::print_stdout, reason = "the table is what this program is for")]
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 #[path = "../tests/it/harness/mod.rs"]
@@ -15,6 +17,7 @@ mod listing;
 
 use harness::consul::Consul;
 use harness::consul_cluster::ConsulCluster;
+use harness::http;
 use harness::replicas::Replicas;
 use harness::state_folder::{META, StateFolder};
 use harness::tidegate::Tidegate;
@@ -28,6 +31,9 @@ const IDENTITIES: usize = 16;
 /// The service reads at most once per 100 ms. Operators do not write faster than that, so each
 /// write finds a service at rest; the odd length moves it against every timer.
 const PAUSE: Duration = Duration::from_millis(137);
+/// Between two looks for the new answer: who asks without a pause takes a core from those who are
+/// measured.
+const LOOK: Duration = Duration::from_micros(500);
 /// What a single write may take before this program gives up.
 const WAKE_MAX: Duration = Duration::from_secs(20);
 const PREFIX: &str = "frontend/gprd";
@@ -65,6 +71,10 @@ fn main() {
     println!("| store | keys | median | p99 | max |");
     println!("|---|---|---|---|---|");
     let cluster = Store::Cluster(Box::new(ConsulCluster::start()));
+    if let Store::Cluster(consul) = &cluster {
+        cluster.fill(&listing::listing(KEYS[1] - 1));
+        read_bare(&cluster, consul, writes);
+    }
     measure(
         "three Consul servers, three replicas",
         &cluster,
@@ -106,6 +116,42 @@ fn measure(name: &str, store: &Store, keys: usize, writes: usize) {
     row(name, keys, spans);
 }
 
+/// Three that have the whole prefix told as soon as it changes, and do nothing with it.
+fn read_bare(store: &Store, cluster: &ConsulCluster, writes: usize) {
+    let address = cluster.client().http();
+    let read = |index: &str| {
+        let path = format!("/v1/kv/{PREFIX}/?recurse&consistent&wait=20s&index={index}");
+        let response = http::get(address, &path).expect("Consul answers");
+        assert_eq!(response.status, 200);
+        let index = response.header("x-consul-index").expect("it has one");
+        (index.to_owned(), Instant::now())
+    };
+    let mut index = read("0").0;
+    let (mut firsts, mut lasts) = (Vec::new(), Vec::new());
+    for at in 0..writes {
+        let (begin, heard) = thread::scope(|scope| {
+            let readers: Vec<_> = (0..3).map(|_| scope.spawn(|| read(&index))).collect();
+            let_pass(PAUSE);
+            let begin = Instant::now();
+            store.put("canary-state", format!("{}%", 1 + at % 99));
+            let heard = readers
+                .into_iter()
+                .map(|reader| reader.join().expect("no panic"));
+            (begin, heard.collect::<Vec<_>>())
+        });
+        let spans = heard.iter().map(|(_, heard)| heard.duration_since(begin));
+        firsts.extend(spans.clone().min());
+        lasts.extend(spans.max());
+        index.clone_from(&heard[0].0);
+    }
+    row(
+        "three Consul servers, three bare readers: the first",
+        KEYS[1],
+        firsts,
+    );
+    row("three Consul servers, three bare readers", KEYS[1], lasts);
+}
+
 fn row(name: &str, keys: usize, mut spans: Vec<Duration>) {
     spans.sort_unstable();
     let at = |hundredth: usize| spans[(spans.len() - 1) * hundredth / 100].as_secs_f64() * 1e3;
@@ -124,6 +170,7 @@ fn await_first(replicas: &[Tidegate], weight: usize, begin: Instant) -> Duration
     while let Some(replica) = turns.next()
         && replica.ask_line("bench/row-0 canary") != expected
     {
+        let_pass(LOOK);
         assert!(begin.elapsed() < WAKE_MAX, "no answer within {WAKE_MAX:?}");
     }
     begin.elapsed()
@@ -135,6 +182,7 @@ fn await_all(tidegate: &Tidegate, weight: usize, begin: Instant) {
     for row in 0..IDENTITIES {
         let line = format!("bench/row-{row} canary");
         while tidegate.ask_line(&line) != expected {
+            let_pass(LOOK);
             assert!(
                 begin.elapsed() < WAKE_MAX,
                 "{line}: not {expected:?} within {WAKE_MAX:?}"
