@@ -3,8 +3,6 @@
 //! At most once: whoever is not reached is not asked again, since an answer that was lost would
 //! have the same change told twice. The history has every change.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -23,12 +21,11 @@ use crate::domain::announcement::{Announcement, Made, Outcome, by_sockets};
 use crate::domain::history::Changed;
 use crate::domain::sentinel::Generation;
 use crate::http_client;
+use crate::secret_file;
 
 /// How long one receiver may take. A command waits no longer than that for all of them, as they
 /// are told at once.
 const TELLING_TIME_MAX: Duration = Duration::from_secs(3);
-/// The longest token or URL in a file, in bytes: a signed token has some 1,000.
-const SECRET_BYTES_MAX: usize = 8_192;
 
 /// An announcement on its way.
 #[must_use = "it has to be awaited"]
@@ -170,24 +167,6 @@ async fn post(receiver: &Receiver, body: String) -> Result<(), String> {
     }
 }
 
-/// The one line of a file. What is no plain file may hang.
 fn secret(path: &Path) -> Result<String, String> {
-    let failed = |why: String| format!("{}: {why}", path.display());
-    let is_file = path.metadata().map(|metadata| metadata.is_file());
-    if !is_file.map_err(|error| failed(error.to_string()))? {
-        return Err(failed("no file".to_owned()));
-    }
-    let mut text = String::new();
-    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
-    let limit = SECRET_BYTES_MAX as u64 + 1;
-    let read = file.take(limit).read_to_string(&mut text);
-    read.map_err(|error| failed(error.to_string()))?;
-    if text.len() > SECRET_BYTES_MAX {
-        return Err(failed(format!("more than {SECRET_BYTES_MAX} bytes")));
-    }
-    let text = text.trim();
-    if text.is_empty() {
-        return Err(failed("empty".to_owned()));
-    }
-    Ok(text.to_owned())
+    secret_file::line(path).map_err(|error| format!("{error:#}"))
 }

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use super::killed::{SET, put_many};
 use super::*;
 use crate::harness::folder::Folder;
 use crate::harness::process::run;
@@ -142,16 +143,8 @@ fn selectors_choose_rows_and_an_empty_match_writes_nothing() {
 #[test]
 fn more_than_one_transaction_holds_is_written_in_parts_and_undone_as_one() {
     on_both(|place| {
-        let rows: Vec<_> = (0..150)
-            .map(|n| format!(r#"{{"server":"many/s{n}","groups":["main"]}}"#))
-            .collect();
-        let settings = format!(
-            r#"{{"rails":{{"unattended":true,"many_rows":1000}},"rows":[{}],
-                "nodes":[{{"name":"lb-1","zone":"z-b"}}]}}"#,
-            rows.join(",")
-        );
-        place.put("settings", &settings);
-        let shown = place.done(&["set", "40%", "backend=many", "--yes", "--reason", "r"]);
+        put_many(place);
+        let shown = place.done(&SET);
         let lines: Vec<_> = shown.lines().collect();
         assert!(lines[0].starts_with("SELECTED  "), "{shown}");
         assert_eq!(lines[41], "... and 110 more", "{shown}");
@@ -170,7 +163,7 @@ fn more_than_one_transaction_holds_is_written_in_parts_and_undone_as_one() {
         assert_eq!(records.iter().map(changed).sum::<usize>(), 150);
         assert_eq!(place.json("server-overrides/many/s149")["weight"], 40);
         place.done(&["undo", &change, "--yes", "--reason", "r"]);
-        assert_eq!(place.get("server-overrides/many/s0"), None);
+        assert_eq!(place.get("server-overrides/many/s000"), None);
         assert_eq!(place.get("server-overrides/many/s149"), None);
     });
 }

@@ -15,6 +15,12 @@ pub(crate) const SET: [&str; 6] = ["set", "40%", "backend=many", "--yes", "--rea
 /// An environment with many servers.
 pub(crate) fn set_up_many(place: &Place) {
     place.done(&["init"]);
+    put_many(place);
+    place.put("group-states/main", "ready");
+}
+
+/// Writes settings with so many servers.
+pub(crate) fn put_many(place: &Place) {
     let rows: Vec<_> = (0..SERVERS)
         .map(|n| format!(r#"{{"server":"many/s{n:03}","groups":["main"]}}"#))
         .collect();
@@ -24,7 +30,6 @@ pub(crate) fn set_up_many(place: &Place) {
         rows.join(",")
     );
     place.put("settings", &settings);
-    place.put("group-states/main", "ready");
 }
 
 /// Starts the command with these variables.
