@@ -17,6 +17,10 @@ use super::wait::{PATIENCE, check, eventually};
 const HOME: &str = "\x1b[H";
 const REST_OF_SCREEN: &str = "\x1b[J";
 
+/// Words of a shell: the line `COMMAND` at a terminal of its own, which ends with that shell.
+pub(crate) const TERMINAL: &str =
+    r#"setpriv --pdeathsig KILL script --quiet --return --command "$COMMAND" /dev/null"#;
+
 /// Runs `tidegate <arguments>` at a terminal at which this is typed: `script` gives it one. Both
 /// outputs come on standard output, with the line ends of a terminal.
 pub(crate) fn at_a_terminal(
@@ -36,9 +40,9 @@ pub(crate) fn shell_at_a_terminal(
     typed: &str,
 ) -> Output {
     let mut command = Command::new("sh");
-    let typing = r#"echo "$TYPED" | script --quiet --return --command "$COMMAND" /dev/null"#;
+    let typing = format!(r#"echo "$TYPED" | {TERMINAL}"#);
     command
-        .args(["-c", typing])
+        .args(["-c", &typing])
         .env("TYPED", typed)
         .env("COMMAND", line)
         .envs(environment.iter().cloned());

@@ -14,6 +14,7 @@ use regex::Regex;
 use crate::documents::{Block, Document, all, read, repository, tracked};
 use crate::harness::folder::Folder;
 use crate::harness::process::{Output, run};
+use crate::harness::terminal::TERMINAL;
 use crate::harness::tools::tool;
 
 /// The longest document has ramps and waits of some seconds each.
@@ -152,8 +153,8 @@ fn play(page: &Document, scene: Scene) -> Output {
         folder.path().display()
     );
     let mut command = Command::new("sh");
-    let typing = r#"yes y | head -n 20 | script --quiet --return --command "$COMMAND" /dev/null"#;
-    command.args(["-c", typing]).env("COMMAND", line);
+    let typing = format!("yes y | head -n 20 | {TERMINAL}");
+    command.args(["-c", &typing]).env("COMMAND", line);
     for (name, _) in std::env::vars_os() {
         let ours = ["CONSUL_", "TIDEGATE_", "OTEL_"];
         let of_ours = |name: &str| ours.iter().any(|begin| name.starts_with(begin));
