@@ -108,6 +108,8 @@ fn a_token_that_cannot_be_given_back_is_a_warning() {
             .pop()
             .ok_or_else(|| "no token".to_owned())
     });
+    // The command has it as well when it shows what it read with it.
+    status.await_log("index ", PATIENCE);
     scene.consul.kill();
     status.signal(Signal::INT);
     let ended = status.await_end(Duration::from_secs(10));
