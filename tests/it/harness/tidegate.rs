@@ -428,6 +428,15 @@ pub(crate) fn consul_environment_over_tls(consul: &Consul) -> [(String, String);
     .map(|(name, value)| (name.to_owned(), value))
 }
 
+/// A service with more arguments on a folder in which the canary is drained.
+pub(crate) fn drained(arguments: &[&str]) -> (StateFolder, Tidegate) {
+    let state = StateFolder::new();
+    state.put("canary-state", "drain");
+    let kv = state.kv();
+    let tidegate = Tidegate::start(&[&["--kv", &kv], arguments].concat());
+    (state, tidegate)
+}
+
 /// `tidegate status` of gprd in the folder `kv`, which asks this replica.
 pub(crate) fn status_of(kv: &str, replica: &str, more: &[&str]) -> Output {
     let common = ["status", "--env", "gprd", "--kv", kv, "--replica", replica];

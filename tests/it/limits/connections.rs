@@ -5,8 +5,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use crate::harness::dial::raise_descriptor_limit;
-use crate::harness::state_folder::StateFolder;
-use crate::harness::tidegate::Tidegate;
+use crate::harness::tidegate::{Tidegate, drained};
 use crate::harness::wait::{PATIENCE, check, eventually};
 
 const CAP: usize = 1_000;
@@ -20,11 +19,8 @@ const TRIES: usize = 20;
 
 #[test]
 fn exactly_as_many_as_configured_are_served_at_once_and_later_ones_again() {
-    let state = StateFolder::new();
-    state.put("canary-state", "drain");
     let cap = CAP.to_string();
-    let arguments = ["--kv", &state.kv(), "--agent-connections-max", &cap];
-    let tidegate = Tidegate::start(&arguments);
+    let (_state, tidegate) = drained(&["--agent-connections-max", &cap]);
     raise_descriptor_limit();
 
     let extra = 10;
@@ -55,11 +51,8 @@ fn exactly_as_many_as_configured_are_served_at_once_and_later_ones_again() {
 /// Who has his answer holds a place until he closes, and half a second at most.
 #[test]
 fn who_has_his_answer_makes_room_for_who_has_none() {
-    let state = StateFolder::new();
-    state.put("canary-state", "drain");
     let limits = ["--agent-connections-max", "2", "--agent-workers", "1"];
-    let kv = state.kv();
-    let tidegate = Tidegate::start(&[&["--kv", &kv], &limits[..]].concat());
+    let (_state, tidegate) = drained(&limits);
     let before = tidegate.count(OVER_LIMIT);
     for _ in 0..5 {
         await_no_connections(&tidegate);
@@ -79,11 +72,8 @@ fn who_has_his_answer_makes_room_for_who_has_none() {
 /// that those have for themselves.
 #[test]
 fn who_says_nothing_makes_room_after_100_ms() {
-    let state = StateFolder::new();
-    state.put("canary-state", "drain");
     let limits = ["--agent-connections-max", "3", "--agent-workers", "1"];
-    let kv = state.kv();
-    let tidegate = Tidegate::start(&[&["--kv", &kv], &limits[..]].concat());
+    let (_state, tidegate) = drained(&limits);
     let begin = Instant::now();
     let mut mute: Vec<_> = (0..3).map(|_| tidegate.connect()).collect();
     let taken = || {

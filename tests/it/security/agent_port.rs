@@ -8,7 +8,7 @@ use crate::harness::consul::loopback;
 use crate::harness::dial::connect_from;
 use crate::harness::process::Output;
 use crate::harness::state_folder::StateFolder;
-use crate::harness::tidegate::{Tidegate, tidegate};
+use crate::harness::tidegate::{Tidegate, drained, tidegate};
 use crate::harness::wait::{PATIENCE, check, eventually};
 
 const NOT_ALLOWED: &str = r#"tidegate_agent_silent_total{reason="not_allowed"}"#;
@@ -27,14 +27,6 @@ fn told(source: IpAddr, agent: SocketAddr) -> Vec<u8> {
         Err(error) if error.kind() != ErrorKind::ConnectionReset => panic!("{source}: {error}"),
         Ok(_) | Err(_) => answer,
     }
-}
-
-fn drained(arguments: &[&str]) -> (StateFolder, Tidegate) {
-    let state = StateFolder::new();
-    state.put("canary-state", "drain");
-    let kv = state.kv();
-    let tidegate = Tidegate::start(&[&["--kv", &kv], arguments].concat());
-    (state, tidegate)
 }
 
 #[test]
