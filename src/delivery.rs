@@ -128,7 +128,7 @@ impl Delivery {
             }
         };
         let fleet = Arc::clone(&self.fleet);
-        // It copies every row.
+        // It looks at every row.
         let merged = spawn_blocking(move || {
             let merged = gathered.merged(fleet.report());
             (merged, gathered.missing.len())

@@ -18,19 +18,22 @@ const LINE_BYTES_MAX: usize = 8_192;
 /// # Errors
 /// When the file cannot be read, or holds no token. What it holds is never part of the text.
 pub fn token(path: &Path) -> anyhow::Result<Token> {
-    let place = || path.display().to_string();
-    let text = line(path)?;
-    let metadata = fs::metadata(path).with_context(place)?;
+    let (text, metadata) = read(path)?;
     warn_of_readers(path, &metadata, "token");
-    Token::parse(&text).with_context(place)
+    Token::parse(&text).with_context(|| path.display().to_string())
 }
 
-/// Reads a secret of one line, without the white space around it. What is no plain file may hang.
+/// Reads a secret of one line, without the white space around it.
 ///
 /// # Errors
 /// When the file cannot be read, is empty, or longer than any secret. What it holds is never part
 /// of the text.
 pub fn line(path: &Path) -> anyhow::Result<String> {
+    Ok(read(path)?.0)
+}
+
+/// The line, and whose file it is. What is no plain file may hang: it is not opened.
+fn read(path: &Path) -> anyhow::Result<(String, fs::Metadata)> {
     let place = || path.display().to_string();
     let metadata = fs::metadata(path).with_context(place)?;
     anyhow::ensure!(metadata.is_file(), "{}: no regular file", place());
@@ -47,7 +50,7 @@ pub fn line(path: &Path) -> anyhow::Result<String> {
     );
     let text = text.trim();
     anyhow::ensure!(!text.is_empty(), "{}: empty", place());
-    Ok(text.to_owned())
+    Ok((text.to_owned(), metadata))
 }
 
 /// Warns when a file is open to more than its owner, and readers of its group.

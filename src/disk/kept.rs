@@ -54,11 +54,11 @@ impl KeptFile {
             Err(Errno::LOOP) => return Err(not_regular(&path)),
             file => File::from(file?),
         };
-        if !file.metadata()?.is_file() {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
             return Err(not_regular(&path));
         }
-        // Of a file that lies, only as much as it holds is read.
-        let length = file.metadata()?.len().min(self.bytes_max);
+        let length = metadata.len().min(self.bytes_max);
         let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default() + 1);
         file.take(self.bytes_max + 1).read_to_end(&mut bytes)?;
         Ok(Some(bytes))

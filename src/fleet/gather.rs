@@ -108,8 +108,8 @@ impl Gatherer {
 }
 
 impl Gathered {
-    /// The whole fleet: what the others said, and what this replica says itself. It copies each
-    /// row: not for a runtime's thread.
+    /// The whole fleet: what the others said, and what this replica says itself. It copies the
+    /// rows that several know: not for a runtime's thread.
     #[must_use]
     pub fn merged(&self, own: Report) -> Merged {
         Merged::of(self.reports.iter().cloned().chain([own]))

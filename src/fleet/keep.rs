@@ -31,8 +31,8 @@ struct Keeper {
 }
 
 impl Fleet {
-    /// Collects each second and when a worker calls, and keeps the fleet in the file, until `stop` and once more then. Polls
-    /// of the moments after that are not in it.
+    /// Collects each second and when a worker calls, and keeps the fleet in the file, until `stop`
+    /// and once more then. Polls of the moments after that are not in it.
     pub async fn run(self: Arc<Self>, file: Option<FleetFile>, stop: CancellationToken) {
         let mut keeper = Keeper {
             fleet: self,

@@ -1,8 +1,8 @@
 //! What one agent worker counts of its polls.
 //!
 //! The worker alone writes it, under a lock of its own that nobody else wants except, once a
-//! second or when the list is long, the collector: to swap it for an empty one. So a poll never waits for as long
-//! as a list is read, and a list that keeps its room needs no allocation.
+//! second or when the list is long, the collector: to swap it for an empty one. So a poll never
+//! waits for as long as a list is read, and a list that keeps its room needs no allocation.
 //!
 //! Who polls is remembered beside his answer, and so is where he is counted ([`Spot`]): counting a
 //! poll looks nothing up.

@@ -91,7 +91,7 @@ impl Whole {
 
 async fn make(fleet: Arc<Fleet>, others: &Gatherer) -> Result<WholeNumbers, String> {
     let gathered = others.gather().await?;
-    // It copies every row.
+    // It looks at every row.
     let made = spawn_blocking(move || numbers(&fleet, &gathered));
     made.await.map_err(|error| error.to_string())
 }

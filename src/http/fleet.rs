@@ -15,7 +15,7 @@ use crate::clock;
 use crate::domain::fleet::{Filter, Missing, View, in_millis};
 use crate::domain::name::Name;
 
-/// How many views are made at once; further ones wait. Each copies the whole table.
+/// How many views are made at once; further ones wait. Each goes through the whole table.
 const VIEWS_AT_ONCE_MAX: usize = 2;
 
 static VIEWS: Semaphore = Semaphore::const_new(VIEWS_AT_ONCE_MAX);

@@ -13,7 +13,7 @@ use super::{Caller, Pages};
 use crate::domain::name::Name;
 use crate::domain::statement::Statement;
 
-/// How many reports are written at once; further ones wait. Each copies the whole table. A permit
+/// How many reports are written at once; further ones wait. Each is the whole table as text. A permit
 /// of their own: what people look at waits for the peers, and they must not wait for that.
 const REPORTS_AT_ONCE_MAX: usize = 2;
 

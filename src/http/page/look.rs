@@ -29,7 +29,7 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// Looks. It copies the fleet's table and judges each row: not for a runtime's thread.
+    /// Looks. It merges the fleet's reports and judges each row: not for a runtime's thread.
     pub(super) fn take(pages: &Pages, gathered: &Gathered) -> Self {
         let published = Arc::clone(&pages.store.load());
         let fleet = gathered.merged(pages.fleet.report());
